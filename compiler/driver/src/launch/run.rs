@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 pub struct Keep {
     /// Its timeline.
     pub trace: bool,
-    /// What every bank did when, for a page.
-    pub history: bool,
+    /// What every bank did when, for a page; its commands one by one from this tick on.
+    pub history: Option<u64>,
 }
 
 /// How to run.

@@ -32,6 +32,9 @@ pub struct SimArgs {
     /// Write one page with timeline, rows, roofline, attribution and energy
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
+    /// The page has commands of the memory one by one from this tick on, as many as fit
+    #[arg(long, value_name = "TICK", default_value_t = 0, requires = "html", hide_default_value = true)]
+    pub html_from: u64,
     /// Write the timeline, a track for each bank and unit: Perfetto's format to F.perfetto-trace, otherwise Chrome's
     /// JSON
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath)]

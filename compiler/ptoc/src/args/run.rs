@@ -87,6 +87,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     #[cfg_attr(feature = "debugger", arg(conflicts_with_all = ["step", "print_tile"]))]
     pub html: Option<PathBuf>,
+    /// The page has commands of the memory one by one from this tick on, as many as fit
+    #[arg(long, value_name = "TICK", default_value_t = 0, requires = "html", hide_default_value = true)]
+    pub html_from: u64,
     /// Write a trace of the compilation and the run: Perfetto's format to F.perfetto-trace, otherwise Chrome's JSON
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
     pub trace: Option<PathBuf>,

@@ -220,7 +220,7 @@ impl Runner<'_, '_> {
             insert: args.schedule.is_some() || args.stats || args.html.is_some(),
             time: args.stats || args.json || args.trace.is_some() || args.html.is_some(),
         };
-        let keep = Keep { trace: args.trace.is_some(), history: args.html.is_some() };
+        let keep = Keep { trace: args.trace.is_some(), history: args.html.as_ref().map(|_| args.html_from) };
         let options = RunOptions { threads: args.threads, schedule, keep, rules: false, timing_only: args.timing_only };
         let outcome = match args.looks_on() {
             #[cfg(feature = "debugger")]

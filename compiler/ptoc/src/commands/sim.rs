@@ -92,8 +92,12 @@ fn simulate(args: &SimArgs, inputs: &mut Inputs, io: &mut Io<'_>) -> Result<(), 
         }
     }
     let given = given(args, &source)?;
-    let options =
-        Options { trace: trace.is_some(), history: page.is_some(), threads: args.threads, ..Options::default() };
+    let options = Options {
+        trace: trace.is_some(),
+        history: page.as_ref().map(|_| args.html_from),
+        threads: args.threads,
+        ..Options::default()
+    };
     let outcome =
         machine::run(&source.stream, &config, given, options).map_err(|stop| source.stop(&stop, args, inputs))?;
     for (number, place) in arrays {

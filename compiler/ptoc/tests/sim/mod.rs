@@ -285,6 +285,20 @@ fn pages_of_long_runs() {
     let bins = data[0]["banks"].as_array().unwrap().iter().flat_map(|b| b[2].as_array().unwrap());
     assert_eq!(bins.map(|b| b[3].as_u64().unwrap()).sum::<u64>(), writes as u64, "every WR is in a bin");
     assert!(page.len() < 4_000_000, "{}", page.len());
+
+    // Of what a page has no room for another one can be written.
+    let from = data[0]["ticks"].as_u64().unwrap() / 2;
+    let said = s.run(&format!("sim long.txt --in a=a.npy --html p.html --html-from {from}"));
+    assert!(said.contains("exit 0"), "{said}");
+    let page = fs::read_to_string(s.path().join("p.html")).unwrap();
+    let data = well_formed(&page);
+    let later: Vec<_> = commands_of(&data[0]);
+    assert_eq!(later, kept.into_iter().filter(|k| k[0] >= from).collect::<Vec<_>>());
+    assert_eq!((data[0]["since"].as_u64(), &data[0]["until"]), (Some(from), &Value::Null));
+    let wanted = format!("commands are there one by one from tick {from} on (");
+    assert!(page.contains(&wanted) && page.contains("<code>--html-from TICK</code> writes a page"), "{wanted}");
+    let said = s.run("sim long.txt --in a=a.npy --html-from 5");
+    assert!(said.contains("--html <F>") && said.contains("exit 2"), "{said}");
 }
 
 /// `ptoc run` writes the page, with the source; of other backends there is nothing to write.

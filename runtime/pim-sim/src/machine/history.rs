@@ -5,7 +5,7 @@
 //! ACT (a conflict). A command for many banks counts at each of them.
 
 use super::kept::Kept;
-pub use super::kept::{COLUMNS, Chunk, Moment};
+pub use super::kept::{COLUMNS, Chunk, MOST, Moment};
 use crate::dram::{Command, Config, Issued};
 use ptoc_pim_stream::stream::SourceLine;
 use std::sync::Arc;
@@ -140,15 +140,15 @@ pub struct History {
 }
 
 impl History {
-    /// Nothing has happened in a channel.
-    pub fn new(config: &Config) -> History {
+    /// Nothing has happened in a channel. Commands are kept one by one from a tick on.
+    pub fn new(config: &Config, from: u64) -> History {
         let org = &config.org;
         let per_pch = org.banks_per_pc() as usize;
         let per_channel = per_pch * org.pseudochannel as usize;
         History {
             banks: vec![Bins::default(); per_channel],
             rows: vec![[false; 2]; per_channel],
-            kept: Arc::new(Kept::new()),
+            kept: Arc::new(Kept::new(from)),
             per_pch,
             bank: org.bank as usize,
             refresh: [config.timing.rfc, config.timing.rfc_pb].map(|n| config.ticks(n)),
@@ -291,8 +291,13 @@ impl History {
         self.banks.len()
     }
 
-    /// The commands that were kept, by the ticks of the first ones: all before the tick that comes with them, `None`
-    /// for all of the run.
+    /// The tick from which on commands were to be kept.
+    pub fn since(&self) -> u64 {
+        self.kept.from
+    }
+
+    /// The commands that were kept, by the ticks of the first ones: all from [`History::since`] on and before the tick
+    /// that comes with them, `None` for all of the run.
     pub fn chunks(&self) -> (&[Chunk], Option<u64>) {
         (&self.kept.chunks, (self.kept.lost != u64::MAX).then_some(self.kept.lost))
     }

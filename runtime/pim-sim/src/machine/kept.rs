@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// Commands of a chunk.
 const CHUNK: usize = 4096;
 /// Bytes of all chunks of a run.
-const MOST: usize = 10 << 20;
+pub const MOST: usize = 10 << 20;
 /// How much deflation tries; more gains a tenth and takes twice as long.
 const LEVEL: u8 = 6;
 
@@ -59,6 +59,8 @@ pub const COLUMNS: usize = 8;
 /// The commands of a channel; after [`Kept::join`] of several.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
+    /// The first tick of which commands are kept.
+    pub(super) from: u64,
     open: Vec<Moment>,
     pub(super) chunks: Vec<Chunk>,
     bytes: usize,
@@ -70,8 +72,9 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new() -> Kept {
+    pub(super) fn new(from: u64) -> Kept {
         Kept {
+            from,
             open: Vec::new(),
             chunks: Vec::new(),
             bytes: 0,
@@ -82,6 +85,9 @@ impl Kept {
     }
 
     pub(super) fn push(&mut self, moment: Moment) {
+        if moment.tick < self.from {
+            return;
+        }
         if self.lost != u64::MAX || self.bytes > MOST {
             // Between successive steps refreshes may come late.
             self.lost = self.lost.min(moment.tick);
@@ -244,7 +250,7 @@ mod tests {
         /// What is unpacked is what was packed, whatever the order it came in.
         #[test]
         fn chunks_have_what_was_pushed(mut all in moments()) {
-            let mut kept = Kept::new();
+            let mut kept = Kept::new(0);
             all.iter().for_each(|m| kept.push(*m));
             kept.seal();
             kept.finish();
@@ -256,10 +262,23 @@ mod tests {
         }
     }
 
+    /// What was issued before the tick that is asked for takes no room.
+    #[test]
+    fn commands_are_kept_from_a_tick_on() {
+        let mut kept = Kept::new(700);
+        let place = SourceLine { file: 1, line: 1 };
+        for tick in 0..1000 {
+            kept.push(Moment { tick, command: Command::Rd, bank: 0, banks: 1, at: [0, 0], compute: 0, place });
+        }
+        kept.seal();
+        kept.finish();
+        assert_eq!((kept.chunks.len(), kept.chunks[0].from, kept.chunks[0].count), (1, 700, 300));
+    }
+
     /// However long a run, its chunks stay below the bound, and all commands before a tick are there.
     #[test]
     fn the_size_is_bounded() {
-        let mut kept = Kept::new();
+        let mut kept = Kept::new(0);
         // Rows without a pattern are what packs worst.
         let mut row = 1u32;
         for tick in 0..4_000_000 {

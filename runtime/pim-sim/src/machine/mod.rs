@@ -87,8 +87,8 @@ const FULL: &str = "the rows that are written take more than 4 GiB of the simula
 pub struct Options {
     /// Every DRAM command, and slices for a timeline.
     pub trace: bool,
-    /// What every bank did when, in bins.
-    pub history: bool,
+    /// What every bank did when, in bins; commands one by one from this tick on, as far as their bytes are bounded.
+    pub history: Option<u64>,
     /// Threads on which channels are simulated, with the same results; 0: as many as the machine runs at once.
     pub threads: usize,
     /// Time alone: no elements are moved or computed, inputs are not wanted, and there are no outputs. For units that

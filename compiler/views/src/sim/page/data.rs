@@ -7,7 +7,7 @@ use crate::page::escape;
 use crate::page::packed::base64;
 use ptoc_diagnostics::plural;
 use ptoc_pim_sim::dram::Command;
-use ptoc_pim_sim::machine::history::{COLUMNS, Count, History};
+use ptoc_pim_sim::machine::history::{COLUMNS, Count, History, MOST};
 use ptoc_pim_sim::machine::report::Report;
 use ptoc_pim_stream::stream::SourceLine;
 use serde_json::{Value, json};
@@ -77,13 +77,16 @@ impl Timeline {
         if self.joined {
             write!(out, "Counts are of bins of {} ticks. ", self.history.width()).ok();
         }
-        match until {
-            None => write!(out, "Zoomed in, all {} are there one by one. ", plural(commands as usize, "command")).ok(),
-            Some(tick) => write!(
+        let (since, count) = (self.history.since(), plural(commands as usize, "command"));
+        let from = if since > 0 { format!(" from tick {since} on") } else { String::new() };
+        let to = until.map(|tick| format!(" up to tick {tick}")).unwrap_or_default();
+        match (since, until) {
+            (0, None) => write!(out, "Zoomed in, all {count} are there one by one. ").ok(),
+            _ => write!(
                 out,
-                "Zoomed in, commands are there one by one up to tick {tick} ({}); of what comes later there are bins \
-                alone. ",
-                plural(commands as usize, "command")
+                "Zoomed in, commands are there one by one{from}{to} ({count}); of all others there are bins alone. \
+                 <code>--html-from TICK</code> writes a page that has them from another tick on, up to {}. ",
+                bytes(MOST as u64)
             )
             .ok(),
         };
@@ -136,7 +139,7 @@ impl Timeline {
 
     fn data(&self, r: &Report, places: &mut Places) -> Value {
         let (chunks, until) = self.history.chunks();
-        let units = Units::new(r);
+        let units = Units::new(r, self.history.since());
         let banks: Vec<Value> = self
             .banks
             .iter()
@@ -168,6 +171,7 @@ impl Timeline {
             "lengths": {"burst": burst, "act": act, "pre": pre, "refreshAll": refresh_all, "refreshOne": refresh_one},
             "commands": Command::ALL.iter().map(|c| c.name()).collect::<Vec<_>>(),
             "steps": steps, "banks": banks, "kept": kept, "lines": lines, "columns": COLUMNS, "until": until,
+            "since": self.history.since(),
             "unitsUntil": units.until(),
             "stateNames": units::names(),
             "places": places.0.iter()

@@ -31,6 +31,7 @@
     const end = Math.max(data.ticks, 1);
     const until = data.until === null ? end : data.until;
     const unitsUntil = data.unitsUntil === null ? end : data.unitsUntil;
+    const since = data.since;
     const column = data.commands.map((c) => /^(RD|WR)/.test(c));
     const time = section.querySelector("canvas.time"), rows = section.querySelector("canvas.rows");
 
@@ -194,11 +195,14 @@
       return single.length > 0 ? single.flatMap((c) => taken(c)) : bank.states;
     };
 
-    function bins(p, lane, from, paint) {
+    // Counts of a lane, but of ticks from `since` to `until`, which are drawn one by one.
+    function bins(p, lane, [since, until], paint) {
       for (const bin of lane.bins) {
         const a = bin[BIN] * width, b = Math.min(a + width, end);
-        if (b <= view.from || a >= view.to || b <= from) continue;
-        paint(bin, p.x(Math.max(a, from)), Math.max(p.x(b) - p.x(Math.max(a, from)), 1), (b - a) * lane.of);
+        if (b <= view.from || a >= view.to) continue;
+        for (const [from, to] of [[a, Math.min(b, since)], [Math.max(a, until), b]]) {
+          if (from < to) paint(bin, p.x(from), Math.max(p.x(to) - p.x(from), 1), (b - a) * lane.of);
+        }
       }
     }
 
@@ -230,11 +234,11 @@
         const own = bank && ofCommands ? commandsOf(bank, near.commands) : [];
         const tiles = bank && near.units ? tilesOf(bank) : [];
         if (bank) drawStates(p, statesOf(bank, near), y, state);
-        bins(p, lane, bank && ofCommands ? until : 0, (bin, a, w, ticks) => {
+        bins(p, lane, bank && ofCommands ? [since, until] : [0, 0], (bin, a, w, ticks) => {
           const columns = (bin[RD] + bin[WR]) * lengths.burst / ticks;
           stack(g, [["column", columns], ["row", bin[ACT] * lengths.act / ticks], ["refresh", bin[REFRESH] / ticks]], a, w, at + top, low);
         });
-        bins(p, lane, tiles.length > 0 ? unitsUntil : own.some((o) => o[2][UNIT]) ? until : 0, (bin, a, w, ticks) => {
+        bins(p, lane, tiles.length > 0 ? [since, unitsUntil] : own.some((o) => o[2][UNIT]) ? [since, until] : [0, 0], (bin, a, w, ticks) => {
           if (!bin[COMPUTE]) return;
           g.globalAlpha = .25 + .75 * Math.min(1, bin[COMPUTE] / ticks);
           g.fillStyle = palette.compute;

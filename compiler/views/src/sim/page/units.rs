@@ -50,11 +50,12 @@ struct Chunk {
 }
 
 impl<'r> Units<'r> {
-    pub fn new(r: &'r Report) -> Units<'r> {
-        Units::of(r.unit_traces.iter().flatten(), STATES, MOST)
+    /// Those of a run; chunks of what ends before the tick `since` are left out.
+    pub fn new(r: &'r Report, since: u64) -> Units<'r> {
+        Units::of(r.unit_traces.iter().flatten(), STATES, MOST, since)
     }
 
-    fn of(all: impl Iterator<Item = &'r UnitTrace>, joined: usize, most: usize) -> Units<'r> {
+    fn of(all: impl Iterator<Item = &'r UnitTrace>, joined: usize, most: usize, since: u64) -> Units<'r> {
         let mut traces: BTreeMap<usize, Vec<&UnitTrace>> = BTreeMap::new();
         all.for_each(|unit| traces.entry(unit.bank).or_default().push(unit));
         let mut units = Units { traces, width: 1, chunks: Vec::new(), until: None };
@@ -66,6 +67,7 @@ impl<'r> Units<'r> {
         while states(&units) > joined && units.width < 1 << 62 {
             units.width *= 2;
         }
+        chunks.retain(|c| c.to >= since);
         chunks.sort_by_key(|c| (c.from, c.bank, c.states));
         let mut bytes = 0;
         let kept = chunks.iter().take_while(|c| {
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn states_and_tiles() {
         let trace = trace();
-        let units = Units::of([&trace].into_iter(), 40, 1000);
+        let units = Units::of([&trace].into_iter(), 40, 1000, 0);
         assert_eq!(units.states_of(3), [5, 1, 0, 0, 0, 1, 14, 1, 0, 0, 14, 70, 2, 1, 2, 70, 10, 4, 0, 0]);
         let [tiles] = &units.chunks[..] else { panic!("one chunk") };
         assert_eq!(columns(tiles, 4), [0, 20, 8, 8, 2, 2, 20, 20]);
@@ -204,12 +206,12 @@ mod tests {
     #[test]
     fn short_states_are_joined() {
         let trace = trace();
-        let units = Units::of([&trace].into_iter(), 3, 1000);
+        let units = Units::of([&trace].into_iter(), 3, 1000, 0);
         assert_eq!(units.states_of(3), [5, 15, 5, 0, 0, 15, 70, 2, 1, 2, 70, 10, 4, 0, 0]);
         let [states, tiles] = &units.chunks[..] else { panic!("two chunks") };
         assert_eq!(columns(states, 5)[..8], [0, 1, 14, 70, 1, 14, 70, 10]);
         assert!(states.states && !tiles.states);
-        let units = Units::of([&trace].into_iter(), 3, states.data.len());
+        let units = Units::of([&trace].into_iter(), 3, states.data.len(), 0);
         assert_eq!((units.chunks.len(), units.until), (1, Some(20)));
     }
 }

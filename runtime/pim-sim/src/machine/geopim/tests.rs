@@ -57,7 +57,7 @@ fn execute_on(text: &str, inputs: Vec<Option<Tensor>>) -> Result<MachineOutcome,
     let stream = Stream::decode(&parsed.encode().unwrap()).unwrap();
     let config = device::config(&stream.device).unwrap_or_else(|e| panic!("{e:?}"));
     assert_eq!(stream.check(&device::geometry(&config)), []);
-    let outcome = run(&stream, &config, inputs, Options { trace: true, history: true, ..Options::default() })?;
+    let outcome = run(&stream, &config, inputs, Options { trace: true, history: Some(0), ..Options::default() })?;
     let r = &outcome.report;
     let refresh = stream.device.refresh == Refresh::All;
     for trace in r.trace.as_ref().unwrap() {
