@@ -1,4 +1,5 @@
-"""Kernels as functions of JAX, by XLA's foreign function interface: inside of `jax.jit`, on the CPU, without copies.
+"""Kernels as functions of JAX, by XLA's foreign function interface: inside of `jax.jit`, on the CPU and on CUDA
+devices, without copies.
 
     softmax = ptoc.jax.call(ptoc.load("softmax.tile").softmax)
     y = jax.jit(lambda x: softmax(2 * x))(x)
@@ -70,10 +71,8 @@ def _register() -> None:
     if _registered:
         return
     prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-    host, other = (jax.ffi.pycapsule(prototype(address)) for address in _ptoc._xla_handlers())
-    jax.ffi.register_ffi_target(_TARGET, host, platform="cpu")
-    for platform in ("CUDA", "ROCM"):
-        jax.ffi.register_ffi_target(_TARGET, other, platform=platform)
+    for platform, address in zip(("cpu", "CUDA", "ROCM"), _ptoc._xla_handlers()):
+        jax.ffi.register_ffi_target(_TARGET, jax.ffi.pycapsule(prototype(address)), platform=platform)
     _registered = True
 
 

@@ -14,10 +14,12 @@ use std::sync::Arc;
 /// A dtype by NumPy's name, and a shape.
 type Shaped = (String, Vec<usize>);
 
-/// The addresses of the handlers that XLA calls: for arrays of the host, and for others, which it refuses.
+/// The addresses of the handlers that XLA calls: for arrays of the host, for those of CUDA devices, and for others,
+/// which are refused.
 #[pyfunction]
-pub fn _xla_handlers() -> (usize, usize) {
-    (xla::execute as *const () as usize, xla::refuse as *const () as usize)
+pub fn _xla_handlers() -> [usize; 3] {
+    let (host, cuda, other) = (xla::execute as *const (), xla::execute_on_cuda as *const (), xla::refuse as *const ());
+    [host, cuda, other].map(|handler| handler as usize)
 }
 
 /// The names of scalars that a kernel is compiled for: their values are known before it is called.

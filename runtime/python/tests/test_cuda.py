@@ -222,6 +222,73 @@ def test_what_goes_wrong_with_a_driver(tmp_path):
         assert "panicked" not in ran.stderr
 
 
+XLA = """
+from ptoc import _ptoc
+import xla_frame
+from xla_frame import number
+
+_, cuda, _ = _ptoc._xla_handlers()
+matrix = ("float32", (64, 256))
+at = [(1 + n) << 40 for n in range(3)]
+
+
+def site(kernel, *given):
+    return _ptoc._xla_site(kernel, list(given))[0]
+
+
+def fails(words, *call, **how):
+    given, message = xla_frame.call(*call, **how)
+    assert given == xla_frame.MADE and all(word in message for word in words), (given, message)
+
+
+scale = site(lib.scale, matrix, ("float32", ()), None)
+rows = site(lib.rows, matrix, None)
+grow = site(lib.grow, ("float32", (256,)), ("float32", ()))
+x, y = (at[0], *matrix), (at[1], *matrix)
+"""
+
+
+@needs_cc
+def test_what_jax_asks_of_the_driver(tmp_path):
+    """XLA's handler for CUDA, called as XLA calls it, on a driver that launches nothing."""
+    call = "assert xla_frame.call(cuda, rows, [x], [y]) == (None, None)\n"
+    ran, log = with_a_fake_driver(tmp_path, XLA + 2 * call)
+    assert ran.returncode == 0, ran.stderr
+    # Launches are started, and not waited for; the code is loaded once.
+    assert [line.split()[0] for line in log if line] == ["push", "load", "launch", "pop", "push", "launch", "pop"], log
+    (tmp_path / "log").unlink()
+    # A number is in the device's memory, where what is in the stream may yet write it.
+    call = "assert xla_frame.call(cuda, scale, [x, number(2.5)], [y]) == (None, None)\n"
+    ran, log = with_a_fake_driver(tmp_path, XLA + call)
+    assert ran.returncode == 0, ran.stderr
+    words = [line.split()[0] for line in log if line]
+    assert "to-host-on-stream 4" in log and f"wait {0x4D}" in log, log
+    assert words.index("wait") < words.index("launch") and words.count("launch") == words.count("wait") == 1, log
+    (tmp_path / "log").unlink()
+    call = "v = (at[0], 'float32', (256,))\nassert xla_frame.call(cuda, grow, [v, number(1.0)], [v]) == (None, None)\n"
+    call += "fails(['two addresses'], cuda, grow, [v, number(1.0)], [(at[1], 'float32', (256,))])"
+    ran, log = with_a_fake_driver(tmp_path, XLA + call)
+    assert ran.returncode == 0 and sum(line.startswith("launch") for line in log) == 1, (ran.stderr, log)
+
+
+@needs_cc
+def test_what_jax_is_told(tmp_path):
+    what = """
+fails(["E0763", "update JAX"], cuda, rows, [x], [y], api_size=72)
+fails(["E0766", "16 bytes"], cuda, rows, [(at[0] + 4, *matrix)], [y])
+fails(["E0760", "share"], cuda, rows, [x], [x])
+fails(["another number"], cuda, rows, [x], [])
+fails(["another process"], cuda, 1 << 40, [x], [y])
+assert xla_frame.call(cuda, rows, [x], [y], stream=None) == (xla_frame.NO_STREAM, None)
+fails(["E0763", "another device"], _ptoc._xla_handlers()[2], rows, [x], [y])
+"""
+    ran, _ = with_a_fake_driver(tmp_path, XLA + what)
+    assert ran.returncode == 0, ran.stderr
+    for mode, code in [("none", "E0731"), ("ampere", "E0731"), ("refused", "E0732"), ("resources", "E0732")]:
+        ran, _ = with_a_fake_driver(tmp_path, XLA + f"fails(['error[{code}]'], cuda, rows, [x], [y])", mode)
+        assert ran.returncode == 0, (mode, ran.stderr)
+
+
 def integers(n):
     made = Exported((n,), address=1 << 41)
     made.tensor.code = 0

@@ -200,3 +200,28 @@ def test_results_are_made_in_place(lib):
         return jax.lax.fori_loop(0, 1000, lambda _, x: same(x) + 1, x)
 
     np.testing.assert_array_equal(often(jnp.zeros(70)), np.full(70, 1000.0))
+
+
+@pytest.mark.skipif(jax.default_backend() != "gpu", reason="JAX has no CUDA device")
+def test_on_a_cuda_device(lib):
+    """On XLA's stream: behind what computes the operands, in front of what reads the results, with the host's bits."""
+    import ptoc.jax
+
+    scale, both = ptoc.jax.call(lib.scale), ptoc.jax.call(lib.both)
+    x = jax.random.normal(jax.random.key(1), (300, 700))
+    np.testing.assert_array_equal(scale(x, 2.5), lib.scale(np.asarray(x), 2.5))
+
+    @jax.jit
+    def f(x, a):
+        y = jax.lax.fori_loop(0, 50, lambda _, x: scale(x + 1.0, a), x)
+        return scale(y, 2.0) - y
+
+    want = x
+    for _ in range(50):
+        want = (want + 1.0) * 0.5
+    np.testing.assert_allclose(f(x, 0.5), want, rtol=1e-5)
+    kept = np.asarray(x[0])
+    doubled, up = jax.jit(both)(x[0])
+    np.testing.assert_array_equal(doubled, kept * 2)
+    np.testing.assert_array_equal(up, kept + 1)
+    np.testing.assert_array_equal(x[0], kept)

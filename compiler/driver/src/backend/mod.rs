@@ -112,6 +112,21 @@ pub trait Backend: Sync {
         None
     }
 
+    /// Reads memory of a device of its own, once what is in a stream before is done.
+    ///
+    /// # Safety
+    /// The stream is one of the device, and there are so many bytes at the address.
+    unsafe fn read_from(
+        &self,
+        (device, stream): (i32, u64),
+        address: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), Box<Diagnostic>> {
+        let _ = (device, stream, address, bytes);
+        let message = format!("`{}` has no devices whose memory could be read", self.name());
+        Err(Box::new(Diagnostic::global(codes::ARRAY_NOT_TAKEN, message)))
+    }
+
     /// What the middle end makes of a kernel for it. `None`: it takes kernels as they are placed, whatever else is made
     /// of them for the target's own backend.
     fn pipeline(&self) -> Option<Pipeline>;

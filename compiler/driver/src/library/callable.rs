@@ -164,6 +164,25 @@ impl Callable {
         made.clone()
     }
 
+    /// Reads memory of a device, for a kernel that is [for it](Callable::for_device), once what is in the stream before
+    /// is done, which is waited for.
+    ///
+    /// # Errors
+    /// What the device's driver says.
+    ///
+    /// # Safety
+    /// The stream is one of the device, and there are so many bytes at the address.
+    pub unsafe fn read_from(
+        &self,
+        (device, stream): (i32, u64),
+        address: *const u8,
+        bytes: &mut [u8],
+    ) -> Result<(), Report> {
+        let address = address.expose_provenance() as u64;
+        // SAFETY: the caller's promise.
+        unsafe { self.backend.read_from((device, stream), address, bytes) }.map_err(|d| self.report(*d))
+    }
+
     /// The file.
     pub fn library(&self) -> &Arc<Library> {
         &self.library

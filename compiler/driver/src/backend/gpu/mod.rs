@@ -61,6 +61,19 @@ impl Backend for Gpu {
         Capabilities { timed: Some(Timed::Device), ..Capabilities::default() }
     }
 
+    unsafe fn read_from(
+        &self,
+        (device, stream): (i32, u64),
+        address: u64,
+        bytes: &mut [u8],
+    ) -> Result<(), Box<Diagnostic>> {
+        // SAFETY: the caller's promise.
+        unsafe { resident::read((device, stream), address, bytes) }.map_err(|e| {
+            let message = format!("memory of cuda:{device} cannot be read: {}", e.message);
+            Box::new(Diagnostic::global(codes::GPU_FAILED, message).with_help(e.code.remedy()))
+        })
+    }
+
     fn pipeline(&self) -> Option<Pipeline> {
         Some(Pipeline::Loops(GPU_PASSES))
     }

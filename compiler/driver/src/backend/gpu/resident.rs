@@ -253,6 +253,15 @@ fn context(device: i32) -> Result<&'static Context<'static>, Error> {
     Ok(made)
 }
 
+/// Reads memory of a device, once what is in a stream before is done.
+///
+/// # Safety
+/// The stream is one of the device, and there are so many bytes at the address.
+pub(super) unsafe fn read((device, stream): (i32, u64), address: u64, bytes: &mut [u8]) -> Result<(), Error> {
+    // SAFETY: the caller's promise.
+    unsafe { context(device)?.enter(stream)?.read(address, bytes) }
+}
+
 /// A launch whose checks have to be read is not recorded.
 fn captured(step: &PlannedLaunch) -> Box<Diagnostic> {
     let message =

@@ -1,12 +1,14 @@
-//! XLA's foreign function interface, by which JAX calls kernels: its structures (`xla/ffi/api/c_api.h`, version 0), and
-//! the handler that XLA calls without Python.
+//! XLA's foreign function interface, by which JAX calls kernels: the handlers that XLA calls without Python.
 //!
 //! What JAX compiles holds the number of a [`Site`], which says what the operands and results of a custom call are to a
 //! kernel.
 
-use ptoc_driver::library::{Argument, ArrayView, Call, Callable, Scalar};
+mod api;
+
+use api::*;
+use ptoc_driver::library::{Argument, ArrayView, Call, Callable, Device, Report, Scalar};
 use ptoc_tensor::{DType, scalar};
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::slice;
@@ -53,151 +55,22 @@ impl Site {
     }
 }
 
-/// `XLA_FFI_Extension_Base`
-#[repr(C)]
-struct Extension {
-    size: usize,
-    kind: c_int,
-    next: *mut Extension,
-}
-
-/// `XLA_FFI_Extension_Metadata`
-const METADATA: c_int = 1;
-
-/// `XLA_FFI_Api_Version`
-#[repr(C)]
-struct Version {
-    size: usize,
-    extensions: *mut Extension,
-    major: c_int,
-    minor: c_int,
-}
-
-/// The version of the interface that this is written for. Within a major version structures only grow at their ends.
-const MAJOR: c_int = 0;
-const MINOR: c_int = 1;
-
-/// `XLA_FFI_Metadata`, as far as it is filled in.
-#[repr(C)]
-struct Metadata {
-    size: usize,
-    version: Version,
-    traits: u32,
-}
-
-/// `XLA_FFI_Metadata_Extension`
-#[repr(C)]
-struct MetadataExtension {
-    base: Extension,
-    metadata: *mut Metadata,
-}
-
-/// `XLA_FFI_Error_Create_Args`
-#[repr(C)]
-struct NewError {
-    size: usize,
-    extensions: *mut Extension,
-    message: *const c_char,
-    code: c_int,
-}
-
-/// `XLA_FFI_Error_Code_INVALID_ARGUMENT`, `.._UNIMPLEMENTED`, `.._INTERNAL`
-const INVALID_ARGUMENT: c_int = 3;
-const UNIMPLEMENTED: c_int = 12;
-const INTERNAL: c_int = 13;
-
-/// `XLA_FFI_Api`, as far as it is used.
-#[repr(C)]
-struct Api {
-    size: usize,
-    extensions: *mut Extension,
-    version: Version,
-    internal: *mut c_void,
-    error_create: Option<unsafe extern "C" fn(*mut NewError) -> *mut c_void>,
-}
-
-/// `XLA_FFI_Buffer`
-#[repr(C)]
-struct Buffer {
-    size: usize,
-    extensions: *mut Extension,
-    dtype: c_int,
-    data: *mut u8,
-    rank: i64,
-    dims: *const i64,
-}
-
-/// `XLA_FFI_Args`, `XLA_FFI_Rets`
-#[repr(C)]
-struct Buffers {
-    size: usize,
-    extensions: *mut Extension,
-    count: i64,
-    kinds: *const c_int,
-    values: *const *const c_void,
-}
-
-/// `XLA_FFI_ArgType_BUFFER`, `XLA_FFI_RetType_BUFFER`
-const BUFFER: c_int = 1;
-
-/// `XLA_FFI_ByteSpan`
-#[repr(C)]
-struct Text {
-    at: *const u8,
-    length: usize,
-}
-
-/// `XLA_FFI_Scalar`
-#[repr(C)]
-struct Attribute {
-    dtype: c_int,
-    value: *const c_void,
-}
-
-/// `XLA_FFI_AttrType_SCALAR`
-const SCALAR: c_int = 3;
-/// `XLA_FFI_DataType_S64`
-const S64: c_int = 5;
-
-/// `XLA_FFI_Attrs`
-#[repr(C)]
-struct Attributes {
-    size: usize,
-    extensions: *mut Extension,
-    count: i64,
-    kinds: *const c_int,
-    names: *const *const Text,
-    values: *const *const c_void,
-}
-
-/// `XLA_FFI_CallFrame`, as far as it is used.
-#[repr(C)]
-pub struct Frame {
-    size: usize,
-    extensions: *mut Extension,
-    api: *const Api,
-    context: *mut c_void,
-    stage: c_int,
-    operands: Buffers,
-    results: Buffers,
-    attributes: Attributes,
-}
-
-/// `XLA_FFI_ExecutionStage_EXECUTE`
-const EXECUTE: c_int = 3;
-
 /// The handler for arrays of the host.
 ///
 /// # Safety
 /// XLA calls it, with a frame of its interface.
 pub unsafe extern "C" fn execute(frame: *mut Frame) -> *mut c_void {
     // SAFETY: the caller's promise.
-    unsafe {
-        handled(frame, |frame| {
-            let site = site(&frame.attributes).ok_or("this program was compiled by another process")?;
-            run(&site, frame)
-        })
-    }
+    unsafe { handled(frame, |frame| run(&*site(&frame.attributes)?, frame, Place::HOST)) }
+}
+
+/// The handler for arrays of a CUDA device: launches are started on XLA's stream, and not waited for.
+///
+/// # Safety
+/// As for [`execute`].
+pub unsafe extern "C" fn execute_on_cuda(frame: *mut Frame) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { handled(frame, |frame| run(&*site(&frame.attributes)?, frame, place(frame)?)) }
 }
 
 /// The handler for arrays of other devices: a refusal.
@@ -205,21 +78,71 @@ pub unsafe extern "C" fn execute(frame: *mut Frame) -> *mut c_void {
 /// # Safety
 /// As for [`execute`].
 pub unsafe extern "C" fn refuse(frame: *mut Frame) -> *mut c_void {
-    let message = "error[E0763]: JAX calls kernels on arrays of the host, and these are on another device\n    = help: \
-                   run it there: `jax.jit(f, backend=\"cpu\")`, `jax.device_put(x, jax.devices(\"cpu\")[0])`";
+    let message = "error[E0763]: JAX calls kernels on arrays of the host and of CUDA devices, and these are on another \
+                   device\n    = help: run it on the host: `jax.jit(f, backend=\"cpu\")`, `jax.device_put(x, \
+                   jax.devices(\"cpu\")[0])`";
     // SAFETY: the caller's promise.
-    unsafe { handled(frame, |_| Err(Failure { code: UNIMPLEMENTED, message: message.to_owned() })) }
+    unsafe { handled(frame, |_| Err(Failure::of(UNIMPLEMENTED, message))) }
+}
+
+/// Where the arrays of a call are.
+#[derive(Clone, Copy)]
+struct Place {
+    device: Device,
+    /// The driver's handle.
+    stream: u64,
+}
+
+impl Place {
+    const HOST: Place = Place { device: Device::Host, stream: 0 };
+}
+
+/// The device that XLA calls for, and its stream.
+fn place(frame: &Frame) -> Result<Place, Failure> {
+    let old = || {
+        let message = "error[E0763]: this version of JAX does not tell kernels on which device arrays are\n    = help: \
+                       update JAX, or run it on the host: `jax.jit(f, backend=\"cpu\")`";
+        Failure::of(UNIMPLEMENTED, message)
+    };
+    let api = frame.device_api().ok_or_else(old)?;
+    let device = asked(frame, api.device, 0)?;
+    let stream = asked(frame, api.stream, null_mut())?.expose_provenance() as u64;
+    Ok(Place { device: Device::Cuda(device), stream })
+}
+
+/// What XLA says of the call that a frame is of.
+fn asked<T: Copy>(frame: &Frame, ask: Ask<T>, answer: T) -> Result<T, Failure> {
+    let ask = ask.ok_or("XLA's interface lacks a function")?;
+    let mut question =
+        Question { size: size_of::<Question<T>>(), extensions: null_mut(), context: frame.context, answer };
+    // SAFETY: a function of the frame's interface, about the call that is running.
+    let error = unsafe { ask(&mut question) };
+    if error.is_null() { Ok(question.answer) } else { Err(Failure::Told(error)) }
 }
 
 /// Why a call fails.
-struct Failure {
-    code: c_int,
-    message: String,
+enum Failure {
+    /// In words, with XLA's code.
+    Words(c_int, String),
+    /// An error of XLA's own.
+    Told(*mut c_void),
 }
 
-impl<T: ToString> From<T> for Failure {
-    fn from(message: T) -> Failure {
-        Failure { code: INVALID_ARGUMENT, message: message.to_string() }
+impl Failure {
+    fn of(code: c_int, message: &str) -> Failure {
+        Failure::Words(code, message.to_owned())
+    }
+}
+
+impl From<&str> for Failure {
+    fn from(message: &str) -> Failure {
+        Failure::of(INVALID_ARGUMENT, message)
+    }
+}
+
+impl From<Report> for Failure {
+    fn from(report: Report) -> Failure {
+        Failure::of(INVALID_ARGUMENT, &report.to_string())
     }
 }
 
@@ -242,14 +165,15 @@ unsafe fn handled(frame: *mut Frame, work: impl FnOnce(&Frame) -> Result<(), Fai
     if frame.stage != EXECUTE {
         return null_mut();
     }
-    let failure = match catch_unwind(AssertUnwindSafe(|| work(frame))) {
+    let (code, message) = match catch_unwind(AssertUnwindSafe(|| work(frame))) {
         Ok(Ok(())) => return null_mut(),
-        Ok(Err(failure)) => failure,
-        Err(_) => Failure { code: INTERNAL, message: "the compiler has panicked".into() },
+        Ok(Err(Failure::Told(error))) => return error,
+        Ok(Err(Failure::Words(code, message))) => (code, message),
+        Err(_) => (INTERNAL, "the compiler has panicked".to_owned()),
     };
-    let message = CString::new(failure.message.replace('\0', " ")).unwrap_or_default();
+    let message = CString::new(message.replace('\0', " ")).unwrap_or_default();
     let size = size_of::<NewError>();
-    let mut new = NewError { size, extensions: null_mut(), message: message.as_ptr(), code: failure.code };
+    let mut new = NewError { size, extensions: null_mut(), message: message.as_ptr(), code };
     // SAFETY: the frame of a stage has the interface, whose functions are where this version has them. The message is
     // copied.
     unsafe { frame.api.as_ref().and_then(|api| api.error_create).map_or(null_mut(), |create| create(&mut new)) }
@@ -268,7 +192,11 @@ unsafe fn list<'a, T>(at: *const T, count: i64) -> &'a [T] {
 }
 
 /// The site that the attribute `site` names.
-fn site(attributes: &Attributes) -> Option<Arc<Site>> {
+fn site(attributes: &Attributes) -> Result<Arc<Site>, Failure> {
+    named_site(attributes).ok_or_else(|| "this program was compiled by another process".into())
+}
+
+fn named_site(attributes: &Attributes) -> Option<Arc<Site>> {
     // SAFETY: the lists have as many entries; a name is a text, and a scalar has a value of its type.
     unsafe {
         let names = list(attributes.names, attributes.count);
@@ -306,7 +234,7 @@ fn dtype(kind: c_int) -> Option<DType> {
 }
 
 /// The buffers of operands or results, which are in C order.
-fn views(buffers: &Buffers) -> Result<Vec<ArrayView>, Failure> {
+fn views(buffers: &Buffers, device: Device) -> Result<Vec<ArrayView>, Failure> {
     // SAFETY: the lists have as many entries, and one of this kind is a buffer.
     let (kinds, values) = unsafe { (list(buffers.kinds, buffers.count), list(buffers.values, buffers.count)) };
     let view = |(kind, value): (&c_int, &*const c_void)| -> Result<ArrayView, Failure> {
@@ -322,47 +250,58 @@ fn views(buffers: &Buffers) -> Result<Vec<ArrayView>, Failure> {
             return Err("an array has a dtype that kernels do not have".into());
         };
         let shape = dims.iter().map(|&n| n as usize).collect();
-        Ok(ArrayView::new(dtype, shape, None, buffer.data, false))
+        Ok(ArrayView::new(dtype, shape, None, buffer.data, false).on(device))
     };
     kinds.iter().zip(values).map(view).collect()
 }
 
-/// The number in an array without dimensions.
+/// The number in an array without dimensions. That of a device is read once what is in the stream before is done, and
+/// waited for.
 ///
 /// # Safety
 /// Its memory is valid.
-unsafe fn number(view: &ArrayView) -> Scalar {
+unsafe fn number(callable: &Callable, view: &ArrayView, stream: u64) -> Result<Scalar, Report> {
     let mut bytes = [0u8; 8];
     let size = view.dtype.size();
-    // SAFETY: the caller's promise; no dtype has more than 8 bytes.
-    unsafe { std::ptr::copy_nonoverlapping(view.data, bytes.as_mut_ptr(), size) };
+    match view.device {
+        // SAFETY: the caller's promise; no dtype has more than 8 bytes.
+        Device::Host => unsafe { std::ptr::copy_nonoverlapping(view.data, bytes.as_mut_ptr(), size) },
+        // SAFETY: the caller's promise.
+        Device::Cuda(device) => unsafe { callable.read_from((device, stream), view.data, &mut bytes[..size]) }?,
+    }
     let bits = u64::from_le_bytes(bytes);
-    match view.dtype {
+    Ok(match view.dtype {
         DType::Bool => Scalar::Bool(bits != 0),
         dtype if dtype.is_float() => Scalar::Float(scalar::bits_to_f64(dtype, bits)),
         dtype => Scalar::Int(scalar::bits_to_i128(dtype, bits)),
-    }
+    })
 }
 
-fn run(site: &Site, frame: &Frame) -> Result<(), Failure> {
-    let callable = &site.callable;
+fn run(site: &Site, frame: &Frame, place: Place) -> Result<(), Failure> {
+    let callable = match place.device {
+        Device::Host => Arc::clone(&site.callable),
+        Device::Cuda(_) => site.callable.for_device()?,
+    };
     let parameters = &callable.signature().parameters;
-    let (operands, results) = (views(&frame.operands)?, views(&frame.results)?);
+    let (operands, results) = (views(&frame.operands, place.device)?, views(&frame.results, place.device)?);
     if operands.len() != site.operands.len() || results.len() != site.results.len() {
         return Err("the call has another number of arrays than its site".into());
     }
-    let mut call = Call::of(callable.signature());
+    let mut call = Call { stream: place.stream, ..Call::of(callable.signature()) };
     for (view, &n) in operands.into_iter().zip(&site.operands) {
         call.arguments[n] = Some(match parameters[n].is_tensor() {
             true => Argument::Array(ArrayView { read_only: !parameters[n].is_output(), ..view }),
             // SAFETY: XLA's arrays are valid as long as the handler runs.
-            false => Argument::Scalar(unsafe { number(&view) }),
+            false => Argument::Scalar(unsafe { number(&callable, &view, place.stream) }?),
         });
     }
     for (view, &n) in results.into_iter().zip(&site.results) {
         if let Some(Argument::Array(before)) = &call.arguments[n]
             && before.data != view.data
         {
+            if place.device != Device::Host {
+                return Err("an array that is updated in place has two addresses".into());
+            }
             let bytes = view.shape.iter().product::<usize>() * view.dtype.size();
             // SAFETY: both are arrays of this shape, in C order; what is updated in place begins with the operand.
             unsafe { std::ptr::copy(before.data, view.data, bytes) };
@@ -374,7 +313,8 @@ fn run(site: &Site, frame: &Frame) -> Result<(), Failure> {
     }
     let code = callable.specialize(&call)?;
     let threads = crate::threads::asked();
-    // SAFETY: XLA's arrays are valid as long as the handler runs, and nobody else uses the results.
-    unsafe { code.run(callable, &call, threads, &mut |text| print!("{text}")) }?;
+    // SAFETY: XLA's arrays are valid as long as the handler runs, those of a device until its stream has done what is
+    // in it by then, and nobody else uses the results.
+    unsafe { code.run(&callable, &call, threads, &mut |text| print!("{text}")) }?;
     Ok(())
 }
