@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 import torch
 
+from . import _ptoc
 from ._ptoc import Kernel
 
 __all__ = ["op"]
@@ -53,7 +54,8 @@ def op(
     output, and returns a dictionary from names of inputs to gradients.
     """
     inputs = [p for p in kernel.parameters if p.direction != "out"]
-    outputs = [p for p in kernel.parameters if p.direction == "out"]
+    # Outputs that may be left out are.
+    outputs = [p for p in kernel.parameters if p.direction == "out" and not p.optional]
     if not outputs and not any(p.direction == "inout" for p in inputs):
         raise TypeError(f"`{kernel.__name__}` has no output")
     if name in _known:
@@ -121,37 +123,53 @@ def _literal(p):
 
 def _fake(kernel, inputs, outputs, args):
     """Outputs without elements, of the shapes that the inputs make them."""
-    sizes, types = {}, {}
+    bound, types = {}, {}
     for p, value in zip(inputs, args):
         if p.shape is None:
             # A scalar may be an extent, as far as its value is known.
             if isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool):
-                sizes.setdefault(p.name, value)
+                bound.setdefault(p.name, value)
             continue
         if value is None:
             continue
         # Of an array whose layout is a value only the dtype is known.
         if p.shape != ("...",):
-            sizes.update(zip(p.shape, value.shape))
+            bound.update(zip(p.shape, value.shape))
         types[p.dtype] = value.dtype
-    sizes.update({name: int(value) for name, value in kernel.constants.items() if value.isdigit()})
+    constants = kernel.constants
+    sizes = _Sizes(bound, {**_ptoc._extent_names(kernel), **constants})
+
+    def dtype_of(p):
+        return _DTYPES.get(constants.get(p.dtype, p.dtype)) or types.get(p.dtype)
+
+    kinds = [(dtype_of(p), tuple(sizes.extent(extent) for extent in p.shape)) for p in outputs]
+    if any(dtype is None or None in shape for dtype, shape in kinds):
+        kinds = _compiled(kernel, outputs, args)
     example = next((value for value in args if isinstance(value, torch.Tensor)), None)
-    shapes = [tuple(_extent(extent, sizes) for extent in p.shape) for p in outputs]
-    for p, shape in zip(outputs, shapes):
-        if None in shape:
-            extent = p.shape[shape.index(None)]
-            raise NotImplementedError(
-                f"the extent `{extent}` of `{p.name}` is not made of dimensions of inputs: tracing does not know its "
-                "size; write it with their names, as `2 * N`"
-            )
-    made = []
-    for p, shape in zip(outputs, shapes):
-        named = kernel.constants.get(p.dtype, p.dtype)
-        dtype = _DTYPES.get(named) or types[p.dtype]
-        made.append(torch.empty(shape, dtype=dtype) if example is None else example.new_empty(shape, dtype=dtype))
+    new = torch.empty if example is None else example.new_empty
+    made = [new(shape, dtype=dtype) for dtype, shape in kinds]
     if not made:
         return None
     return made[0] if len(made) == 1 else tuple(made)
+
+
+def _compiled(kernel, outputs, args):
+    """Dtypes and shapes of outputs, by the compiler. Sizes are taken for what they are: what is traced holds for these
+    alone, and others are traced anew."""
+    values = iter(args)
+    given = [None if p.direction == "out" else _known_value(next(values)) for p in kernel.parameters]
+    written = [p for p in kernel.parameters if p.direction == "inout" or p in outputs]
+    found = zip(written, _ptoc._result_shapes(kernel, given))
+    return [(getattr(torch, dtype), tuple(shape)) for p, (dtype, shape) in found if p.direction == "out"]
+
+
+def _known_value(value):
+    if isinstance(value, torch.Tensor):
+        return (str(value.dtype).removeprefix("torch."), tuple(int(n) for n in value.shape))
+    for symbol, number in [(torch.SymBool, bool), (torch.SymInt, int), (torch.SymFloat, float)]:
+        if isinstance(value, symbol):
+            return number(value)
+    return value
 
 
 # Division is that of sizes, which have no sign.
@@ -163,26 +181,43 @@ _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Mod: lambda a, b: a % b,
 }
 
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "ceil_div": lambda a, b: (a + b - 1) // b,
+    "min": torch.sym_min,
+    "max": torch.sym_max,
+}
 
-def _extent(text: str, sizes: dict[str, Any]) -> Any:
-    """An extent by the sizes that are known, which may be symbols; `None` where it is made of something else."""
-    if text in sizes:
-        return sizes[text]
 
-    def value(e: ast.expr) -> Any:
+class _Sizes:
+    """Extents by the sizes that are known, which may be symbols, and by what is defined with them."""
+
+    def __init__(self, bound: dict[str, Any], defined: dict[str, str]):
+        self._bound = bound
+        # What is being looked up is not looked up for itself.
+        self._defined = dict(defined)
+
+    def extent(self, text: str) -> Any:
+        """`None` where it is made of something else."""
+        if text in self._bound:
+            return self._bound[text]
+        try:
+            return self._value(ast.parse(text, mode="eval").body)
+        except (KeyError, SyntaxError, TypeError, ValueError, ZeroDivisionError):
+            return None
+
+    def _value(self, e: ast.expr) -> Any:
         match e:
             case ast.Constant(value=int(n)):
                 return n
             case ast.Name(id=name):
-                return sizes[name]
+                if name not in self._bound:
+                    self._bound[name] = self._value(ast.parse(self._defined.pop(name), mode="eval").body)
+                return self._bound[name]
             case ast.BinOp(left=left, op=op, right=right):
-                return _OPERATIONS[type(op)](value(left), value(right))
-        raise KeyError(text)
-
-    try:
-        return value(ast.parse(text, mode="eval").body)
-    except (KeyError, SyntaxError, ValueError, ZeroDivisionError):
-        return None
+                return _OPERATIONS[type(op)](self._value(left), self._value(right))
+            case ast.Call(func=ast.Name(id=name), args=operands, keywords=[]):
+                return _FUNCTIONS[name](*(self._value(operand) for operand in operands))
+        raise KeyError(ast.dump(e))
 
 
 def _check_names(backward: Kernel, inputs, outputs) -> None:

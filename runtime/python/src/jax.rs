@@ -1,4 +1,4 @@
-//! What `ptoc.jax` needs to know of a kernel.
+//! What `ptoc.jax` and `ptoc.torch` need to know of a kernel before it is called.
 
 use crate::arrays::Refused;
 use crate::kernel::{Kernel, not_taken};
@@ -8,6 +8,7 @@ use ptoc_driver::library::{Argument, ArrayView, Call, Parameter, Scalar};
 use ptoc_tensor::DType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -30,6 +31,16 @@ pub fn _static_scalars(kernel: &Kernel) -> Vec<String> {
     signature.parameters.iter().filter(is_static).map(|p| p.name.clone()).collect()
 }
 
+/// What names in extents mean where no array says it: static parameters by their defaults, but for those that a tuner
+/// changes, and dimensions by the equations of `where`.
+#[pyfunction]
+pub fn _extent_names(kernel: &Kernel) -> HashMap<&str, &str> {
+    let signature = kernel.callable.signature();
+    let equations = signature.equations.iter().map(|(name, is)| (&**name, &**is));
+    let fixed = signature.statics.iter().filter(|s| s.tune.is_empty());
+    equations.chain(fixed.filter_map(|s| Some((&*s.name, s.default.as_deref()?)))).collect()
+}
+
 /// Compiles a kernel for a call from what JAX compiles, and returns the call's number, with dtype and shape of each
 /// result. By parameter `given` has nothing, a dtype and a shape for what is an operand, or the number that a scalar
 /// is.
@@ -39,6 +50,26 @@ pub fn _xla_site(
     kernel: &Kernel,
     given: Vec<Option<Bound<'_, PyAny>>>,
 ) -> PyResult<(i64, Vec<Shaped>)> {
+    let Prepared { operands, known, results, shapes } = prepared(py, kernel, given)?;
+    let site = Site { callable: Arc::clone(&kernel.callable), operands, results, known };
+    Ok((site.number(), shapes))
+}
+
+/// Dtype and shape of each result of a call, whose arguments are given as to [`_xla_site`].
+#[pyfunction]
+pub fn _result_shapes(py: Python<'_>, kernel: &Kernel, given: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Vec<Shaped>> {
+    prepared(py, kernel, given).map(|prepared| prepared.shapes)
+}
+
+/// A call that is compiled: its operands and results by the numbers of their parameters.
+struct Prepared {
+    operands: Vec<usize>,
+    known: Vec<(usize, Scalar)>,
+    results: Vec<usize>,
+    shapes: Vec<Shaped>,
+}
+
+fn prepared(py: Python<'_>, kernel: &Kernel, given: Vec<Option<Bound<'_, PyAny>>>) -> PyResult<Prepared> {
     let signature = kernel.callable.signature();
     if given.len() != signature.parameters.len() {
         return Err(PyTypeError::new_err("a value for each parameter"));
@@ -80,8 +111,7 @@ pub fn _xla_site(
         results.push(n);
         shapes.push((outputs::name(dtype).to_owned(), shape.clone()));
     }
-    let site = Site { callable: Arc::clone(&kernel.callable), operands, results, known };
-    Ok((site.number(), shapes))
+    Ok(Prepared { operands, known, results, shapes })
 }
 
 fn any(dtype: DType) -> Scalar {

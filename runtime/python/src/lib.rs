@@ -31,7 +31,7 @@ mod _ptoc {
     #[pymodule_export]
     use crate::inspect::{_fastest, Memory};
     #[pymodule_export]
-    use crate::jax::{_static_scalars, _xla_handlers, _xla_site};
+    use crate::jax::{_extent_names, _result_shapes, _static_scalars, _xla_handlers, _xla_site};
     #[pymodule_export]
     use crate::kernel::Kernel;
     #[pymodule_export]

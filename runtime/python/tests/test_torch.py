@@ -185,6 +185,74 @@ kernel halves(x: in f32[M, N], y: out f32[M, N / 2]) where N % 2 == 0 {
         torch.library.opcheck(ops[name], (x,), test_utils=["test_schema", "test_faketensor"])
 
 
+COMPUTED = """
+kernel parts<const S = 16>(x: in f32[M, N], part: out f32[M, ceil_div(N, S)]) {
+    grid (i in tiles(M, 8));
+    for r in 0..i.len {
+        for p in 0..ceil_div(N, S) {
+            var total = 0.0;
+            for k in p * S..min(N, p * S + S) { total = total + x[i.start + r, k]; }
+            part[i.start + r, p] = total;
+        }
+    }
+}
+kernel firsts<const S = 16>(x: in f32[N], y: out f32[Q], z: out f32[2 * Q]) where Q == ceil_div(N, S) {
+    grid (i in tiles(Q, 1));
+    y[i.start] = x[i.start * S];
+    z[2 * i.start] = x[i.start * S];
+    z[2 * i.start + 1] = 1.0;
+}
+kernel tuned<const S = 16 tune [8, 16]>(x: in f32[N], y: out f32[ceil_div(N, S)]) {
+    grid (i in tiles(ceil_div(N, S), 1));
+    y[i.start] = x[i.start * S];
+}
+kernel chosen<const LONG: bool = true>(x: in f32[N], y: out f32[if LONG { 2 * N } else { N }]) {
+    grid (i in tiles(N, 1));
+    y[i.start] = x[i.start];
+    if LONG { y[N + i.start] = x[i.start]; }
+}
+kernel typed<type T = f16>(x: in f32[N], y: out T[N]) {
+    grid (i in tiles(N, 64));
+    TSTORE(y.tile(i), T(Vec(x.tile(i))));
+}
+kernel bounded(x: in f32[N], y: out f32[min(N, 4)]) {
+    grid (i in tiles(min(N, 4), 1));
+    y[i.start] = x[i.start];
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["parts", "firsts", "tuned", "chosen", "typed", "bounded"])
+def test_shapes_that_tracing_computes(name):
+    """By functions, equations of `where` and defaults, with sizes that are symbols; else by the compiler."""
+    import ptoc.torch
+
+    # Traces of other kernels by the same function count, too.
+    torch._dynamo.reset()
+    kernel = getattr(ptoc.tile(COMPUTED), name)
+    op = ptoc.torch.op(kernel)
+    for dynamic in [False, True]:
+        f = torch.compile(lambda x: op(x), backend="eager", fullgraph=True, dynamic=dynamic)
+        for n in [5, 17, 40, 64]:
+            x = torch.rand(3, n) if name == "parts" else torch.rand(n)
+            torch.testing.assert_close(f(x), kernel(x), rtol=0, atol=0)
+    torch.library.opcheck(op, (x,), test_utils=["test_schema", "test_faketensor"])
+
+
+def test_computed_shapes_stay_symbols():
+    """A second length is not traced again where the extent can be told of symbols."""
+    import ptoc.torch
+    from torch._dynamo.testing import CompileCounter
+
+    for name in ["firsts", "parts"]:
+        torch._dynamo.reset()
+        op, counted = ptoc.torch.op(getattr(ptoc.tile(COMPUTED), name)), CompileCounter()
+        f = torch.compile(lambda x: op(x), backend=counted, fullgraph=True, dynamic=True)
+        for n in [20, 33, 70]:
+            f(torch.rand(3, n) if name == "parts" else torch.rand(n))
+        assert counted.frame_count == 1, name
+
+
 def test_views_that_negate(examples):
     softmax = ptoc.load(examples / "softmax.tile").softmax
     x = torch.ones(2, 3, dtype=torch.complex64).conj().imag

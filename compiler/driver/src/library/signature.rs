@@ -3,7 +3,7 @@
 use super::{Report, on_large_stack};
 use crate::session::{CompilationUnit, DEFAULT_TARGET, EntryPoint, Session, extents};
 use ptoc_diagnostics::{Diagnostic, SourceMap, Span, codes, list, suggest};
-use ptoc_syntax::ast::{Dir, ExprKind, Param, StaticKind, StaticParam};
+use ptoc_syntax::ast::{BinaryOp, Dir, ExprKind, Param, StaticKind, StaticParam};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,6 +35,8 @@ pub struct Signature {
     pub parameters: Vec<Parameter>,
     /// Dimensions, which arrays bind.
     pub dimensions: Vec<String>,
+    /// Dimensions that a `where` equates with something, and with what: `NB` with `ceil_div(N, B)`.
+    pub equations: Vec<(String, String)>,
 }
 
 /// A parameter in `<..>`.
@@ -48,7 +50,7 @@ pub struct Static {
     pub declared: String,
     /// The values that its `tune` list names.
     pub tune: Vec<String>,
-    /// Its default, if it has a `tune` list.
+    /// The default of a number, as it is written.
     pub default: Option<String>,
 }
 
@@ -190,6 +192,17 @@ impl Signature {
         let last = item.params.last().map_or(item.name.span, |p| p.span);
         let mut text = sources.slice(item.name.span.to(last)).split_whitespace().collect::<Vec<_>>().join(" ");
         text.push_str(if item.params.is_empty() { "()" } else { ")" });
+        let dimensions: Vec<String> = entry.dimensions(unit).iter().map(|d| d.name.to_string()).collect();
+        let mut equations = Vec::new();
+        for e in &item.wheres {
+            let ExprKind::Binary(BinaryOp::Eq, a, b) = &*e.kind else { continue };
+            for (side, other) in [(a, b), (b, a)] {
+                let ExprKind::Name(name) = &*side.kind else { continue };
+                if dimensions.iter().any(|d| **d == **name) {
+                    equations.push((name.to_string(), sources.slice(other.span).to_owned()));
+                }
+            }
+        }
         Signature {
             name: item.name.name.to_string(),
             word: entry.word(),
@@ -197,7 +210,8 @@ impl Signature {
             text,
             statics: item.statics.iter().map(|s| Static::of(sources, s)).collect(),
             parameters: item.params.iter().map(|p| Parameter::of(sources, unit, entry, p)).collect(),
-            dimensions: entry.dimensions(unit).iter().map(|d| d.name.to_string()).collect(),
+            dimensions,
+            equations,
         }
     }
 
