@@ -55,6 +55,9 @@ class Kernel:
     def tune(
         self, *args: Any, out: Any = None, seconds: float = 0.2, retune: bool = False, **named: Any
     ) -> Tuned: ...
+    def _bench(
+        self, how: tuple[float, float | None], *args: Any, out: Any = None, **named: Any
+    ) -> Timing | None: ...
     def _stored(self, *args: Any, out: Any = None, **named: Any) -> tuple[dict[str, str], float, str] | None: ...
     def _keep(
         self, best: tuple[list[tuple[str, str]], float, bool, int], *args: Any, out: Any = None, **named: Any

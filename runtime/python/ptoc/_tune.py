@@ -18,6 +18,9 @@ MOST = 1024
 #: How many times the best launch a configuration's may take, and how long whatever the best takes, in seconds.
 FACTOR = 10
 LEAST = 1e-3
+#: After how many times the best launch so far one is ended in the middle, and after how many seconds at least.
+ENDED = 100
+ENDED_LEAST = 0.1
 
 #: Constants of a configuration, with their names.
 _Choice = tuple[tuple[str, str], ...]
@@ -92,9 +95,15 @@ def _compiled(
     refused: dict[_Choice, Exception] = {}
     for choice in choices:
         key = tuple(choice.items())
+        best = min(measured.items(), key=lambda item: item[1][1], default=None)
+        limit = max(ENDED * best[1][1], ENDED_LEAST) if best else None
         try:
             candidate = kernel.bind(**choice)
-            timing = candidate.bench(*args, out=out, seconds=0.0, **named)
+            timing = candidate._bench((0.0, limit), *args, out=out, **named)
+            if timing is None:
+                assert best and limit
+                refused[key] = _slow(f"a launch was ended after {limit * 1e3:.1f} ms", best)
+                continue
             verified = candidate._holds(*args, **named) or verified
         except (_errors.ArgumentError, _errors.DtypeError):
             # What is wrong with the arrays is no matter of configurations.
@@ -108,16 +117,20 @@ def _compiled(
 
 def _given_up(candidates: dict[_Choice, tuple[Kernel, float]]) -> dict[_Choice, Exception]:
     """Those that take so much longer than the best that they are not measured: it has no use, and takes long."""
-    best, least = min(candidates.items(), key=lambda item: item[1][1])
+    best = min(candidates.items(), key=lambda item: item[1][1])
+    least = best[1][1]
     given_up: dict[_Choice, Exception] = {}
     for choice, (_, took) in candidates.items():
-        if took > max(FACTOR * least[1], LEAST):
-            of = ", ".join(f"{name}={value}" for name, value in best)
-            times = f"{took / least[1]:.0f} times the {least[1] * 1e3:.3f} ms of {of}"
-            message = f"a launch takes {took * 1e3:.1f} ms, {times}"
-            remedy = "`bench` with these constants measures it all the same"
-            given_up[choice] = _errors.of_words("E0771", message, remedy)
+        if took > max(FACTOR * least, LEAST):
+            given_up[choice] = _slow(f"a launch takes {took * 1e3:.1f} ms, {took / least:.0f} times the best", best)
     return given_up
+
+
+def _slow(message: str, best: tuple[_Choice, tuple[Kernel, float]]) -> Exception:
+    choice, (_, least) = best
+    of = ", ".join(f"{name}={value}" for name, value in choice)
+    message = f"{message}; {of} takes {least * 1e3:.3f} ms"
+    return _errors.of_words("E0771", message, "`bench` with these constants measures it all the same")
 
 
 def _rounds(candidates: dict[_Choice, Kernel], bench: Callable[[Kernel], Timing]) -> dict[_Choice, list[Timing]]:

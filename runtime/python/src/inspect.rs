@@ -7,6 +7,8 @@ use ptoc_driver::library::{Call, Callable, Memories, Specialization};
 use ptoc_views::memory::{Maps, html, json, lines::Lines, svg, table};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Columns of a table of memories.
@@ -123,14 +125,14 @@ pub fn holds(py: Python<'_>, callable: &Callable, code: &Specialization, call: &
     ended.map(|_| true).map_err(|report| errors::raised(py, &report))
 }
 
-/// How long a run takes.
+/// How long a run takes; nothing if one takes longer than `limit`, at which it is ended.
 pub fn bench<'py>(
     py: Python<'py>,
     callable: &Callable,
     code: &Specialization,
     call: &Call,
-    seconds: f64,
-) -> PyResult<Bound<'py, PyAny>> {
+    (seconds, limit): (f64, Option<f64>),
+) -> PyResult<Option<Bound<'py, PyAny>>> {
     let threads = threads::of_call(py)?;
     let length = match Duration::try_from_secs_f64(seconds) {
         Ok(length) if length <= LONGEST => length,
@@ -139,23 +141,35 @@ pub fn bench<'py>(
             return Err(errors::raised(py, &callable.report(Diagnostic::global(codes::OPTION_VALUE, message))));
         }
     };
+    let limit = limit.and_then(|limit| Duration::try_from_secs_f64(limit).ok()).unwrap_or(Duration::MAX);
     let (mut times, begin) = (Vec::new(), Instant::now());
+    // When the launch began that is under way, and whether one took too long.
+    let (started, late) = (Mutex::new(begin), AtomicBool::new(false));
+    let is_late = || {
+        let elapsed = started.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        late.fetch_or(elapsed > limit, Ordering::Relaxed) || elapsed > limit
+    };
     while times.len() < LEAST || begin.elapsed() < length {
-        let timed = signals::detached(py, || {
+        let timed = signals::detached_until(py, &is_late, || {
             let turn = Instant::now();
             while turn.elapsed() < TURN && (times.len() < LEAST || begin.elapsed() < length) {
-                let begin = Instant::now();
+                let began = Instant::now();
+                *started.lock().unwrap_or_else(PoisonError::into_inner) = began;
                 // SAFETY: the caller keeps the arrays; nobody else works on them by Python's usual contract.
                 unsafe { code.run(callable, call, threads, &mut |_| {}) }?;
-                times.push(begin.elapsed().as_secs_f64());
+                times.push(began.elapsed().as_secs_f64());
             }
             Ok(())
         });
-        timed?.map_err(|report| errors::raised(py, &report))?;
+        let timed = timed?;
         py.check_signals()?;
+        if late.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        timed.map_err(|report| errors::raised(py, &report))?;
     }
     times.sort_unstable_by(f64::total_cmp);
-    py.import("ptoc._results")?.getattr("Timing")?.call1((times.len(), times[0], times[times.len() / 2]))
+    py.import("ptoc._results")?.getattr("Timing")?.call1((times.len(), times[0], times[times.len() / 2])).map(Some)
 }
 
 /// Of kernels that were launched in turns, the numbers of those that none is faster than. `rounds` has the median of

@@ -436,11 +436,25 @@ impl Kernel {
         seconds: f64,
         named: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let timing = self._bench((seconds, None), args, out, named)?;
+        Ok(timing.unwrap_or_else(|| py.None().into_bound(py)))
+    }
+
+    /// The same, unless a run takes longer than the limit, at which it is ended: then nothing.
+    #[pyo3(signature = (how, *args, out = None, **named))]
+    fn _bench<'py>(
+        &self,
+        how: (f64, Option<f64>),
+        args: &Bound<'py, PyTuple>,
+        out: Option<Bound<'py, PyAny>>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = args.py();
         let (kernel, mut given) = self.prepared(py, args, out, named)?;
         self.on_host(py, &given, "bench")?;
         let code = kernel.code(py, &given.call)?;
         kernel.make_outputs(py, &mut given, &code)?;
-        inspect::bench(py, &kernel.callable, &code, &given.call, seconds)
+        inspect::bench(py, &kernel.callable, &code, &given.call, how)
     }
 
     /// Runs the kernel on these arrays with every combination of the constants that its `tune` lists name, and returns

@@ -22,12 +22,24 @@ fn gets_signals(py: Python<'_>) -> PyResult<bool> {
 /// Does work without Python's lock. What a signal's handler raises ends the launches of the work between two of their
 /// blocks, and is raised here.
 pub fn detached<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    detached_until(py, &|| false, work)
+}
+
+/// The same of launches that also end where `late` says so.
+pub fn detached_until<T: Send>(
+    py: Python<'_>,
+    late: &(dyn Fn() -> bool + Sync),
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
     if !gets_signals(py)? {
-        return Ok(py.detach(work));
+        return Ok(py.detach(|| ptoc_exec::interruptible(&late, work)));
     }
     let raised = Mutex::new(None);
     let done = py.detach(|| {
         let stop = || {
+            if late() {
+                return true;
+            }
             let handled = Python::attach(|py| py.check_signals());
             let stop = handled.is_err();
             if let (Err(e), Ok(mut raised)) = (handled, raised.lock()) {

@@ -185,6 +185,33 @@ def test_tune_gives_up_what_takes_too_long():
     assert given_up.code == "E0771" and "times the" in str(given_up)
 
 
+def test_tune_ends_a_launch_that_takes_too_long():
+    """In the middle of it, between two blocks: whole it would take minutes."""
+    source = """
+kernel slow<const TURNS = 1 tune [1, 3000000]>(x: in f32[N], y: out f32[N]) {
+    grid (i in tiles(N, 1));
+    var total = x[i.start];
+    for k in 0..TURNS { total = total * 0.5 + x[i.start]; }
+    y[i.start] = total;
+}
+"""
+    slow, x, y = ptoc.tile(source).slow, np.ones(100_000, np.float32), np.empty(100_000, np.float32)
+    import threading
+
+    found = []
+    # Also where no signal is looked at.
+    work = lambda: found.append(slow.tune(x, out=y, seconds=0.0))  # noqa: E731
+    work()
+    other = threading.Thread(target=work)
+    other.start()
+    other.join()
+    for tuned in found:
+        assert tuned.kernel.constants == {"TURNS": "1"}
+        [_, ended] = tuned.trials
+        assert ended.timing is None and ended.refused.code == "E0771"
+        assert "a launch was ended after" in str(ended.refused) and "TURNS=1 takes" in str(ended.refused)
+
+
 def test_tune_is_stored(examples, monkeypatch, tmp_path, capfd):
     monkeypatch.setenv("PTOC_TUNING", str(tmp_path))
     softmax = ptoc.load(examples / "softmax.tile").softmax
