@@ -179,6 +179,10 @@ impl Shared {
     }
 }
 
+/// Threads of a launch at most, or one a core where there are more: they stay, and a program that asks for as many as
+/// there are numbers would take those of all others on the machine.
+const MOST_THREADS: usize = 512;
+
 /// Threads that share the blocks of a grid.
 pub struct Pool {
     shared: Arc<Shared>,
@@ -230,6 +234,7 @@ impl Pool {
     /// be complete when it ran once: there may be fewer workers than asked for, and none while another launch holds
     /// them.
     pub fn run(&self, threads: usize, work: &(dyn Fn() + Sync)) {
+        let threads = threads.min(MOST_THREADS.max(Pool::default_threads()));
         let Ok(mut workers) = self.workers.try_lock() else { return work() };
         while workers.len() + 1 < threads {
             let shared = self.shared.clone();
