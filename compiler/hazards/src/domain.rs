@@ -476,6 +476,38 @@ mod tests {
         assert_eq!(j.settled(none).bounds(none), (6, MAX));
     }
 
+    /// Numbers at the ends of `i64`, in pairs, through every operation: none overflows, and a product that is no `i64`
+    /// is not taken for one.
+    #[test]
+    fn numbers_at_the_ends_of_their_range() {
+        let most = [i64::MIN, i64::MIN + 1, -LARGE, -LARGE + 1, -1, 0, 1, LARGE - 1, LARGE, i64::MAX - 1, i64::MAX];
+        let values: Vec<AffineValue> = most
+            .into_iter()
+            .flat_map(|n| {
+                [AffineValue::of(n), AffineValue::range(n, n.saturating_add(3)), AffineValue::moving(0, n, 0, 1)]
+            })
+            .collect();
+        for periods in [&[3][..], &[i64::MAX]] {
+            for a in &values {
+                for b in &values {
+                    for op in [BinOp::Add, BinOp::Sub, BinOp::Mul, BinOp::Div, BinOp::Rem, BinOp::Shl, BinOp::Shr] {
+                        AffineValue::binary(op, *a, *b, periods).settled(periods);
+                    }
+                    a.join(*b, periods).shifted().unbounded();
+                    assert_eq!(AffineValue::compare(CmpOp::Lt, *a, *a, periods).filter(|less| *less), None);
+                }
+                for n in most {
+                    let product = a.times(n);
+                    if let (Some(x), Some(p)) = (a.constant(), product.constant()) {
+                        assert_eq!(i128::from(p), i128::from(x) * i128::from(n), "{x} * {n}");
+                    }
+                }
+            }
+        }
+        assert_eq!(AffineValue::moving(0, 4, 0, 0).times(i64::MIN), AffineValue::TOP);
+        assert_eq!(AffineValue::moving(0, -LARGE, 0, 0).times(8), AffineValue::TOP);
+    }
+
     /// Every operation contains what it does to the members, by counting them.
     #[test]
     fn operations_contain_their_members() {
