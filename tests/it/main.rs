@@ -75,6 +75,7 @@ mod programs;
 mod pto;
 mod pto_cpp;
 mod pto_hostile;
+mod pto_read;
 mod pto_round;
 mod ptx;
 mod quants;

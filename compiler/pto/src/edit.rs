@@ -34,7 +34,7 @@ pub struct Proposal {
 }
 
 /// Words of the syntax that begin lines.
-const WORDS: [&str; 3] = ["module", "func.func", "return"];
+const WORDS: [&str; 4] = ["module", "func.func", "return", "call"];
 
 /// Types of the dialect, each as it is written.
 const TYPES: [&str; 4] = [

@@ -5,6 +5,7 @@ use crate::tree::MAX_DEPTH;
 
 /// The text with its lines indented.
 pub fn format(text: &str) -> String {
+    let text = text.strip_prefix(lexer::BYTE_ORDER_MARK).unwrap_or(text);
     let mut out = String::with_capacity(text.len());
     let mut depth = Depth::default();
     let mut blank = 0;

@@ -79,8 +79,14 @@ pub(crate) fn next(text: &str, at: usize) -> Token {
     Token { tok, start, end: start + len }
 }
 
+/// The mark in front of a text that some editors write.
+pub(crate) const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Behind white space and `//` comments.
 pub(crate) fn skip(text: &str, mut at: usize) -> usize {
+    if at == 0 && text.starts_with(BYTE_ORDER_MARK) {
+        at = BYTE_ORDER_MARK.len_utf8();
+    }
     loop {
         let rest = &text[at..];
         let trimmed = rest.trim_start();

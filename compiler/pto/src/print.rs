@@ -147,7 +147,7 @@ impl Printer {
         }
         let basic = op.values.as_ref().is_some_and(|v| v.basic);
         self.out.push_str(match op.row.name {
-            "func.return" => "return",
+            name if op.elided => name.trim_start_matches("func."),
             name if basic => name.trim_start_matches("pto."),
             name => name,
         });

@@ -148,6 +148,8 @@ pub struct Op {
     pub results: Vec<ResultName>,
     /// Its row.
     pub row: &'static Row,
+    /// Whether the dialect's name is left out: `return`, `call`.
+    pub elided: bool,
     /// Where its name stands.
     pub name_span: Span,
     /// Operands, in the order of the text.

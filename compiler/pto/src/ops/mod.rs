@@ -100,10 +100,14 @@ pub enum Element {
 /// All operations, in the order of the file.
 pub static OPS: LazyLock<Vec<Op>> = LazyLock::new(|| rows(include_str!("ops.txt")));
 
+/// Operations of `func` whose dialect need not be named in a function.
+const ELIDED: [(&str, &str); 2] = [("return", "func.return"), ("call", "func.call")];
+
 /// The operation of that name.
 pub fn lookup(name: &str) -> Option<&'static Op> {
     static NAMES: LazyLock<FxHashMap<&str, &Op>> = LazyLock::new(|| OPS.iter().map(|op| (op.name, op)).collect());
-    NAMES.get(if name == "return" { "func.return" } else { name }).copied()
+    let whole = ELIDED.iter().find(|(elided, _)| *elided == name).map_or(name, |(_, whole)| whole);
+    NAMES.get(whole).copied()
 }
 
 /// The operation of that name without `pto.`.

@@ -46,6 +46,7 @@ impl Parser<'_> {
             values: None,
             results,
             row,
+            elided: !name.contains('.') && !basic,
             name_span,
             operands: Vec::new(),
             attrs: Vec::new(),

@@ -27,6 +27,25 @@ fn literal(n: i128) -> String {
     if n < 0 { format!("({n})") } else { n.to_string() }
 }
 
+/// The number as one without a sign: the bits of one that may be negative are those of a large one.
+fn unsigned(of: &Scalar) -> Option<String> {
+    let dtype = match &of.ty {
+        Type::Index => Some(DType::I64),
+        Type::Element(e) => dtype_of(e),
+        _ => None,
+    }?;
+    let name = match dtype {
+        _ if of.natural => return Some(of.text.clone()),
+        DType::I8 => "u8",
+        DType::I16 => "u16",
+        DType::I32 => "u32",
+        DType::I64 => "u64",
+        DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Bool => return Some(of.text.clone()),
+        _ => return None,
+    };
+    Some(format!("{name}({})", of.text))
+}
+
 impl Reader<'_> {
     pub(super) fn arith(&mut self, op: &Op) -> Res<()> {
         let scalar = match op.row.name {
@@ -118,7 +137,17 @@ impl Reader<'_> {
             "divsi" | "divui" if both || name == "divsi" => (infix("/"), both),
             "remsi" | "remui" if both || name == "remsi" => (infix("%"), both),
             "floordivsi" if index || both => (infix("/"), both),
-            "ceildivsi" | "ceildivui" if index && (name == "ceildivsi" || both) => (call("ceil_div"), both),
+            "floordivsi" => {
+                (format!("{}(index({}) / index({}))", type_name(&a.ty).unwrap_or_default(), a.text, b.text), false)
+            }
+            "ceildivsi" | "ceildivui" if index && b.natural && (a.natural || name == "ceildivsi") => {
+                (call("ceil_div"), both)
+            }
+            // The language's division of numbers of type `index` rounds down.
+            "ceildivsi" => {
+                let text = format!("0 - (0 - index({})) / index({})", a.text, b.text);
+                (if index { text } else { format!("{}({text})", type_name(&a.ty).unwrap_or_default()) }, both)
+            }
             "andi" if bool => (infix("&&"), true),
             "ori" if bool => (infix("||"), true),
             "xori" if bool => (infix("!="), true),
@@ -127,17 +156,24 @@ impl Reader<'_> {
             "xori" => (infix("^"), both),
             "shli" => (infix("<<"), false),
             "shrsi" => (infix(">>"), a.natural),
+            "shrui" if both => (infix(">>"), true),
             "maxsi" => (call("max"), a.natural || b.natural),
             "minsi" => (call("min"), both),
             "maxui" if both => (call("max"), true),
             "minui" if both => (call("min"), true),
             "maximumf" => (call("max"), false),
             "minimumf" => (call("min"), false),
+            // The number where the other one is NaN.
             "maxnumf" | "minnumf" => {
-                let what = "takes the number where the other one is NaN; that is not read";
-                return not_read(op.span, format!("`{}` {what}", op.row.name));
+                let (x, y, f) = (&a.text, &b.text, &name[..3]);
+                (format!("if {x} != {x} {{ {y} }} else if {y} != {y} {{ {x} }} else {{ {f}({x}, {y}) }}"), false)
             }
-            _ => return not_read(op.span, format!("`{}` of numbers that may be negative is not read", op.row.name)),
+            _ => {
+                let Some(text) = self.unsigned_binary(name, &a, &b) else {
+                    return not_read(op.span, format!("`{}` of `{}` is not read", op.row.name, a.ty));
+                };
+                (text, false)
+            }
         };
         let constant = match (a.constant, b.constant, name) {
             (Some(a), Some(b), "addi") => a.checked_add(b),
@@ -155,28 +191,64 @@ impl Reader<'_> {
         Ok(Scalar { text, ty: a.ty, constant: None, natural, product })
     }
 
+    /// What takes its operands as numbers without a sign, of numbers that may be negative.
+    fn unsigned_binary(&self, name: &str, a: &Scalar, b: &Scalar) -> Option<String> {
+        let of = type_name(&a.ty)?;
+        let plain = |s: &Scalar| unsigned(&Scalar { natural: false, ..s.clone() });
+        let (x, y) = (plain(a)?, plain(b)?);
+        let value = match name {
+            "divui" => format!("{x} / {y}"),
+            "remui" => format!("{x} % {y}"),
+            "shrui" => format!("{x} >> {y}"),
+            "maxui" => format!("max({x}, {y})"),
+            "minui" => format!("min({x}, {y})"),
+            "ceildivui" => return Some(format!("{of}({x} / {y}) + {of}({x} % {y} != 0)")),
+            _ => return None,
+        };
+        Some(format!("{of}({value})"))
+    }
+
     fn comparison(&mut self, op: &Op) -> Res<Scalar> {
         let (a, b) = (self.scalar(&self.operand(op, "lhs")?.value)?, self.scalar(&self.operand(op, "rhs")?.value)?);
         let predicate =
             op.attr("predicate").and_then(|a| a.value.as_ref()).map(ToString::to_string).unwrap_or_default();
         let float = op.row.name == "arith.cmpf";
         let both = a.natural && b.natural;
-        let sign = match predicate.as_str() {
-            "eq" | "oeq" => "==",
-            // A comparison that holds where a side is NaN is the language's `!=` alone.
-            "ne" | "une" => "!=",
-            "slt" | "olt" => "<",
-            "sle" | "ole" => "<=",
-            "sgt" | "ogt" => ">",
-            "sge" | "oge" => ">=",
-            "ult" if !float && both => "<",
-            "ule" if !float && both => "<=",
-            "ugt" if !float && both => ">",
-            "uge" if !float && both => ">=",
+        let infix = |sign: &str| format!("{} {sign} {}", a.text, b.text);
+        let differ = format!("{0} < {1} || {0} > {1}", a.text, b.text);
+        let text = match (predicate.as_str(), float) {
+            ("eq", false) | ("oeq", true) => infix("=="),
+            // A comparison that holds where a side is NaN is the opposite of the one that does not.
+            ("ne", false) | ("une", true) => infix("!="),
+            ("slt", false) | ("olt", true) => infix("<"),
+            ("sle", false) | ("ole", true) => infix("<="),
+            ("sgt", false) | ("ogt", true) => infix(">"),
+            ("sge", false) | ("oge", true) => infix(">="),
+            ("one", true) => differ,
+            ("ueq", true) => format!("!({differ})"),
+            ("ult", true) => format!("!({})", infix(">=")),
+            ("ule", true) => format!("!({})", infix(">")),
+            ("ugt", true) => format!("!({})", infix("<=")),
+            ("uge", true) => format!("!({})", infix("<")),
+            ("ord", true) => format!("{0} == {0} && {1} == {1}", a.text, b.text),
+            ("uno", true) => format!("{0} != {0} || {1} != {1}", a.text, b.text),
+            ("true" | "false", true) => predicate,
+            ("ult" | "ule" | "ugt" | "uge", false) => {
+                let plain = |s: &Scalar| unsigned(&Scalar { natural: both, ..s.clone() });
+                let Some((x, y)) = plain(&a).zip(plain(&b)) else {
+                    return not_read(op.span, format!("a comparison of numbers of `{}` is not read", a.ty));
+                };
+                let sign = match predicate.as_str() {
+                    "ult" => "<",
+                    "ule" => "<=",
+                    "ugt" => ">",
+                    _ => ">=",
+                };
+                format!("{x} {sign} {y}")
+            }
             _ => return not_read(op.span, format!("the comparison `{predicate}` is not read here")),
         };
         let ty = Type::Element(Word::new_static("i1"));
-        let text = format!("{} {sign} {}", a.text, b.text);
         Ok(Scalar { text, ty, constant: None, natural: true, product: None })
     }
 
@@ -188,35 +260,56 @@ impl Reader<'_> {
         let Some(name) = type_name(&to) else {
             return not_read(op.span, format!("numbers of `{to}` are not read"));
         };
-        let fine = match op.row.name {
-            "arith.index_cast" | "arith.extsi" | "arith.trunci" | "arith.extf" | "arith.truncf" | "arith.sitofp"
-            | "arith.fptosi" => true,
-            "arith.extui" | "arith.uitofp" | "arith.index_castui" => a.natural,
-            _ => false,
+        let word = op.row.name.strip_prefix("arith.").unwrap_or_default();
+        let own = type_name(&a.ty).unwrap_or_default();
+        let from = match word {
+            // The bit of an `i1` is its sign.
+            "extsi" | "sitofp" | "index_cast" if own == "bool" => {
+                let text = format!("-{name}({})", a.text);
+                return Ok(Scalar { text, ty: to, constant: None, natural: false, product: None });
+            }
+            "trunci" if name == "bool" => {
+                let text = format!("{0} & {own}(1) != {own}(0)", a.text);
+                return Ok(Scalar { text, ty: to, constant: None, natural: true, product: None });
+            }
+            "index_cast" | "extsi" | "trunci" | "extf" | "truncf" | "sitofp" | "fptosi" => a.text.clone(),
+            "extui" | "uitofp" | "index_castui" => match unsigned(&a) {
+                Some(text) => text,
+                None => return not_read(op.span, format!("`{}` of a `{}` is not read", op.row.name, a.ty)),
+            },
+            "fptoui" => {
+                let like =
+                    Scalar { text: a.text.clone(), ty: to.clone(), natural: false, constant: None, product: None };
+                match unsigned(&like) {
+                    Some(text) => text,
+                    None => return not_read(op.span, format!("`{}` to a `{to}` is not read", op.row.name)),
+                }
+            }
+            _ => return not_read(op.span, format!("`{}` is not read here", op.row.name)),
         };
-        if !fine {
-            return not_read(op.span, format!("`{}` is not read here", op.row.name));
-        }
-        if let (Some(n), Type::Index) = (a.constant, &to) {
+        let zero_extended = matches!(word, "extui" | "index_castui");
+        let keeps = !matches!(word, "trunci" | "fptosi" | "fptoui") && (a.natural || !zero_extended);
+        let constant = a.constant.filter(|_| keeps);
+        if let (Some(n), Type::Index) = (constant, &to) {
             return Ok(number(n));
         }
         // The number of a block goes through i64 in the text, and not in the language.
-        let text = match a.text.strip_prefix("i64(").and_then(|t| t.strip_suffix(')')) {
-            Some(inner) if to == Type::Index && inner.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
-                inner.to_string()
-            }
-            _ => format!("{name}({})", a.text),
+        let text = match from.strip_prefix("i64(").and_then(|t| t.strip_suffix(')')) {
+            Some(inner) if to == Type::Index && self.is_block_number(inner) => inner.to_string(),
+            _ => format!("{name}({from})"),
         };
-        let keeps = !matches!(op.row.name, "arith.trunci" | "arith.fptosi");
-        let natural = a.natural && keeps;
-        Ok(Scalar {
-            text,
-            ty: to,
-            constant: a.constant.filter(|_| keeps),
-            natural,
-            product: a.product.filter(|_| keeps),
-        })
+        let natural = keeps && a.natural || zero_extended && wider(&name, &own);
+        Ok(Scalar { text, ty: to, constant, natural, product: a.product.filter(|_| keeps) })
     }
+}
+
+/// Whether all numbers of a type without a sign are numbers of another one that has one.
+fn wider(to: &str, than: &str) -> bool {
+    let width = |name: &str| match name {
+        "index" => Some(64),
+        _ => name.trim_start_matches(['i', 'u']).parse::<u32>().ok(),
+    };
+    width(to).zip(width(than)).is_some_and(|(to, than)| to > than)
 }
 
 /// A float's literal in the language: the number itself, or what its bits are.

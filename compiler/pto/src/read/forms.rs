@@ -13,6 +13,8 @@ impl Reader<'_> {
     /// Writes an operation that has a form of its own here; `false` if it has none.
     pub(super) fn own_form(&mut self, op: &Op) -> Res<bool> {
         match op.row.name {
+            "pto.tload" if self.mask_transfer(op, "dst")? => Ok(true),
+            "pto.tstore" if self.mask_transfer(op, "src")? => Ok(true),
             "pto.tload" => self.transfer_of_rows(op, "dst", "src"),
             "pto.tstore" => self.transfer_of_rows(op, "src", "dst"),
             "pto.tinsert" => self.whole_insert(op),

@@ -1,14 +1,18 @@
 //! Calls: what is called stands in the place of the call. Functions of the dialect call no function that calls them.
+//! What that comes to is counted first, so that a short text does not become an endless one.
 
 use super::{Res, not_read};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::tree::{Function, Module, Op, Operand, Region, Value};
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{Diagnostic, Span};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most operations of a function with what it calls.
+/// Most operations of a function with what it calls, and of all kernels of a module that call others.
 const MAX_OPS: usize = 100_000;
+
+/// Calls within calls.
+const MAX_CALLS: usize = 64;
 
 /// Names of functions that others call: these are no kernels, unless they say that they are an entry.
 pub(super) fn called(module: &Module) -> FxHashSet<Word> {
@@ -42,15 +46,82 @@ fn calls(region: &Region, f: &mut dyn FnMut(&Word, Span)) {
     }
 }
 
+/// How many operations functions have with what they call.
+pub(super) struct Sizes<'m> {
+    functions: FxHashMap<&'m Word, &'m Function>,
+    known: FxHashMap<&'m Word, Result<usize, Diagnostic>>,
+    /// Functions whose size is being found.
+    open: Vec<&'m Word>,
+    /// Operations of functions that were expanded.
+    expanded: usize,
+}
+
+impl<'m> Sizes<'m> {
+    pub fn of(module: &'m Module) -> Sizes<'m> {
+        let mut functions = FxHashMap::default();
+        for f in module.functions().into_iter().filter(|f| f.body.is_some()) {
+            functions.entry(&f.name).or_insert(f);
+        }
+        Sizes { functions, known: FxHashMap::default(), open: Vec::new(), expanded: 0 }
+    }
+
+    /// The size of a function, if it does not call itself, and what it calls is there.
+    pub fn size(&mut self, f: &'m Function) -> Res<usize> {
+        if let Some(known) = self.known.get(&f.name) {
+            return known.clone().map_err(Box::new);
+        }
+        self.open.push(&f.name);
+        let mut size = 0;
+        let found = f.body.as_ref().map_or(Ok(()), |body| self.region(body, &mut size)).map(|()| size);
+        self.open.pop();
+        self.known.insert(&f.name, found.clone().map_err(|d| *d));
+        found
+    }
+
+    fn region(&mut self, region: &'m Region, size: &mut usize) -> Res<()> {
+        for op in &region.ops {
+            *size += match callee(op) {
+                Some(name) => 1 + self.called(op, name)?,
+                None => 1,
+            };
+            if *size > MAX_OPS {
+                return not_read(op.span, format!("a function of more than {MAX_OPS} operations with what it calls"));
+            }
+            for region in &op.regions {
+                self.region(region, size)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn called(&mut self, op: &Op, name: &Word) -> Res<usize> {
+        let Some(f) = self.functions.get(name).copied() else {
+            return not_read(op.span, format!("`@{name}` is declared, and is not in this file"));
+        };
+        if self.open.contains(&name) {
+            return not_read(op.span, format!("`@{name}` calls itself: there is no stack on a core"));
+        }
+        if self.open.len() >= MAX_CALLS {
+            return not_read(op.span, format!("calls that are nested more than {MAX_CALLS} levels deep"));
+        }
+        self.size(f)
+    }
+}
+
 /// The function without calls; `None` if it has none.
-pub(super) fn expanded(module: &Module, f: &Function) -> Res<Option<Function>> {
+pub(super) fn expanded<'m>(f: &'m Function, sizes: &mut Sizes<'m>) -> Res<Option<Function>> {
+    let size = sizes.size(f)?;
     let Some(body) = &f.body else { return Ok(None) };
     let mut any = false;
     calls(body, &mut |_, _| any = true);
     if !any {
         return Ok(None);
     }
-    let mut inliner = Inliner { functions: module.functions(), open: vec![f.name.clone()], calls: 0, ops: 0 };
+    sizes.expanded += size;
+    if sizes.expanded > MAX_OPS {
+        return not_read(f.name_span, format!("more than {MAX_OPS} operations of functions with what they call"));
+    }
+    let mut inliner = Inliner { functions: &sizes.functions, calls: 0 };
     let body = inliner.region(body, &mut Names::default())?;
     Ok(Some(Function { body: Some(body), ..f.clone() }))
 }
@@ -77,15 +148,12 @@ impl Names {
     }
 }
 
-struct Inliner<'m> {
-    functions: Vec<&'m Function>,
-    /// Functions whose calls are being replaced.
-    open: Vec<Word>,
+struct Inliner<'s, 'm> {
+    functions: &'s FxHashMap<&'m Word, &'m Function>,
     calls: u32,
-    ops: usize,
 }
 
-impl Inliner<'_> {
+impl Inliner<'_, '_> {
     fn region(&mut self, region: &Region, names: &mut Names) -> Res<Region> {
         let mut args = region.args.clone();
         args.iter_mut().for_each(|arg| arg.name = names.word(&arg.name));
@@ -103,10 +171,6 @@ impl Inliner<'_> {
     }
 
     fn op(&mut self, op: &Op, names: &mut Names) -> Res<Op> {
-        self.ops += 1;
-        if self.ops > MAX_OPS {
-            return not_read(op.span, format!("a function of more than {MAX_OPS} operations with what it calls"));
-        }
         let mut made = op.clone();
         made.operands.iter_mut().for_each(|o| o.value = names.value(&o.value));
         made.results.iter_mut().for_each(|r| r.name = names.word(&r.name));
@@ -115,21 +179,16 @@ impl Inliner<'_> {
     }
 
     fn call(&mut self, op: &Op, name: &Word, names: &mut Names, ops: &mut Vec<Op>) -> Res<()> {
-        let found = self.functions.iter().copied().find(|f| f.name == *name && f.body.is_some());
+        let found = self.functions.get(name).copied();
         let Some((callee, body)) = found.and_then(|f| Some((f, f.body.as_ref()?))) else {
             return not_read(op.span, format!("`@{name}` is declared, and is not in this file"));
         };
-        if self.open.contains(name) {
-            return not_read(op.span, format!("`@{name}` calls itself: there is no stack on a core"));
-        }
         self.calls += 1;
         let mut inner = Names { values: FxHashMap::default(), suffix: format!(".{name}{}", self.calls) };
         for (param, operand) in callee.params.iter().zip(&op.operands) {
             inner.values.insert((param.name.clone(), 0), names.value(&operand.value));
         }
-        self.open.push(name.clone());
         let mut made = self.region(body, &mut inner)?;
-        self.open.pop();
         let mut given: Vec<Operand> = Vec::new();
         if made.ops.last().is_some_and(|op| op.row.name == "func.return") {
             given = made.ops.pop().map(|op| op.operands).unwrap_or_default();

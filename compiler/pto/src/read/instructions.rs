@@ -69,7 +69,6 @@ impl Reader<'_> {
             }
             n if n.contains("buffer") => "it reserves memory that another core writes",
             n if n.contains("async") => "it is about memory of other devices",
-            n if n.contains("eventid") || n.contains("_dyn") => "a flag whose number the launch knows is not read",
             n if n.contains("subblock") => "a kernel runs on one vector core of a block",
             n if n.contains(".mx") || n.contains("scale_addr") => "block-scaled products are not in the language",
             n if n.contains("sync.") || n.ends_with("_buf") => "it orders cores, or buffers by tokens",
@@ -105,6 +104,7 @@ impl Reader<'_> {
             Meaning::Scalar(s) => self.typed(op, &s.text, &s.ty),
             Meaning::View(_) | Meaning::Part(_) => self.window(&operand.value, false)?,
             Meaning::Pointer(_) => return not_read(operand.value.span, "a pointer as an operand is not read"),
+            Meaning::Events(_) => return not_read(operand.value.span, "numbers of events as an operand are not read"),
         };
         Ok((text, operand.value.span))
     }

@@ -121,4 +121,6 @@ pub(super) enum Meaning {
     Pointer(Pointer),
     View(View),
     Part(Part),
+    /// Numbers of events: a variable for each.
+    Events(Vec<Word>),
 }

@@ -11,6 +11,7 @@ mod forms;
 mod grid;
 mod inline;
 mod instructions;
+mod masks;
 mod meaning;
 mod names;
 mod out;
@@ -46,8 +47,12 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
     let mut diagnostics = Vec::new();
     let mut kernels = Names::default();
     let called = inline::called(module);
+    let mut sizes = inline::Sizes::of(module);
     for f in module.functions() {
-        let whole = match inline::expanded(module, f) {
+        let is_called = called.contains(&f.name);
+        // Of what is called only the calls are judged here: the rest is read in the place of each call.
+        let whole = if is_called { sizes.size(f).map(|_| None) } else { inline::expanded(f, &mut sizes) };
+        let whole = match whole {
             Ok(whole) => whole,
             Err(d) if diagnostics.iter().any(|other: &Diagnostic| other.span == d.span) => continue,
             Err(d) => {
@@ -55,7 +60,7 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
                 continue;
             }
         };
-        if called.contains(&f.name) {
+        if is_called {
             continue;
         }
         let f = whole.as_ref().unwrap_or(f);
@@ -78,8 +83,9 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
 }
 
 /// Operations that are no instructions, and are read.
-const READ: [&str; 35] = [
+const READ: [&str; 41] = [
     "func.return",
+    "func.call",
     "pto.section.cube",
     "pto.section.vector",
     "pto.addptr",
@@ -102,6 +108,11 @@ const READ: [&str; 35] = [
     "pto.get_block_num",
     "pto.set_flag",
     "pto.wait_flag",
+    "pto.set_flag_dyn",
+    "pto.wait_flag_dyn",
+    "pto.declare_eventid_array",
+    "pto.eventid_array_get",
+    "pto.eventid_array_set",
     "pto.record_event",
     "pto.wait_event",
     "pto.barrier",
@@ -121,7 +132,7 @@ const UNREAD: [&str; 2] = ["pto.thistogram", "pto.trandom"];
 
 /// Whether an operation has a translation. Some of its forms may have none.
 pub fn is_read(row: &crate::ops::Op) -> bool {
-    (row.name.starts_with("arith.") && !["arith.maxnumf", "arith.minnumf"].contains(&row.name))
+    (row.name.starts_with("arith.") && row.name != "arith.bitcast")
         || READ.contains(&row.name)
         || row.name == "scf.condition"
         || (row.instr.is_some() && !UNREAD.contains(&row.name))
@@ -369,11 +380,16 @@ impl<'r> Reader<'r> {
             "pto.alloc_tile" | "memref.alloc" | "pto.subset" | "pto.set_validshape" | "pto.treshape"
             | "pto.bitcast" | "pto.tassign" | "pto.declare_tile" | "pto.tgetval" | "pto.tsetval" => self.tile_op(op),
             "pto.get_block_idx" | "pto.get_block_num" => self.block_number(op),
-            "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" | "pto.barrier"
-            | "pto.barrier_sync" => self.sync(op),
+            "pto.set_flag" | "pto.wait_flag" | "pto.set_flag_dyn" | "pto.wait_flag_dyn" | "pto.record_event"
+            | "pto.wait_event" | "pto.barrier" | "pto.barrier_sync" => self.sync(op),
+            "pto.declare_eventid_array" | "pto.eventid_array_get" | "pto.eventid_array_set" => self.event_numbers(op),
             "pto.print" | "pto.tprint" | "pto.trap" => self.print(op),
             _ => self.instruction(op),
         }
+    }
+
+    fn is_block_number(&self, name: &str) -> bool {
+        self.block.as_ref().is_some_and(|(index, count)| [index, count].iter().any(|n| n.as_str() == name))
     }
 
     fn block_number(&mut self, op: &Op) -> Res<()> {

@@ -65,6 +65,10 @@ pub(super) struct Facts {
     pub unseen_copies: FxHashSet<Word>,
     /// Whether the author orders the pipes.
     pub flags: bool,
+    /// Pipes between which there are flags whose number the launch knows.
+    pub numbered_flags: FxHashSet<(String, String)>,
+    /// Tiles that nothing has written before a scatter writes to them.
+    pub scattered: FxHashSet<Word>,
     /// Whether the function knows in which block it runs.
     pub blocks: bool,
 }
@@ -177,6 +181,19 @@ impl Walk {
             "pto.tsel" => self.mask(op, "mask", "src0"),
             "pto.tsels" => self.mask(op, "mask", "src"),
             "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" => self.facts.flags = true,
+            "pto.set_flag_dyn" | "pto.wait_flag_dyn" => {
+                self.facts.flags = true;
+                let id = op.operand("event_id").and_then(|o| self.products.get(&o.value.name).cloned().flatten());
+                if id.is_none_or(|n| !n.of.is_empty())
+                    && let Some((from, to)) = super::sync::pipes_of(op)
+                {
+                    self.facts.numbered_flags.insert((from.to_string(), to.to_string()));
+                }
+            }
+            "pto.tscatter" => {
+                let fresh = op.operand("dst").map(|o| &o.value.name);
+                self.facts.scattered.extend(fresh.filter(|n| self.facts.uses.get(*n) == Some(&1)).cloned());
+            }
             "pto.get_block_idx" | "pto.get_block_num" => self.facts.blocks = true,
             "pto.tstore" => {
                 self.touches(op, &["dst"], true);

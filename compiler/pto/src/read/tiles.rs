@@ -57,7 +57,7 @@ impl Reader<'_> {
     }
 
     /// `tile Vec<f32, 16, 64, ..>`
-    fn declaration(&self, tile: &TileBuf, valid: &[Option<String>; 2], span: Span) -> Res<String> {
+    pub(super) fn declaration(&self, tile: &TileBuf, valid: &[Option<String>; 2], span: Span) -> Res<String> {
         let Some(dtype) = dtype_of(&tile.dtype) else {
             return not_read(span, format!("tiles of `{}` are not read", tile.dtype));
         };
@@ -88,8 +88,8 @@ impl Reader<'_> {
 
     fn alloc(&mut self, op: &Op) -> Res<()> {
         let ty = self.tile_type(op)?;
-        let name = op.results.first().map(|r| r.name.clone()).unwrap_or_default();
-        if self.facts.scratch.contains_key(&name) && self.facts.scratch.get(&name) == self.facts.uses.get(&name) {
+        let result = op.results.first().map(|r| r.name.clone()).unwrap_or_default();
+        if self.facts.scratch.contains_key(&result) && self.facts.scratch.get(&result) == self.facts.uses.get(&result) {
             // Storage to work in is the compiler's business.
             return Ok(());
         }
@@ -116,6 +116,9 @@ impl Reader<'_> {
             self.out.line(&format!("let {name} = {declared};"), op.span);
             if let Some(addr) = &addr {
                 self.out.line(&format!("TASSIGN({name}, index({}));", addr.text), op.span);
+            } else if self.facts.scattered.contains(&result) && !self.facts.flags {
+                // What pto-isa's TSCATTER does on the devices before it scatters.
+                self.out.line(&format!("TEXPANDS({name}, {}(0));", dtype_of(&ty.dtype).unwrap_or(DType::F32)), op.span);
             }
         }
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: constant }));
@@ -125,6 +128,10 @@ impl Reader<'_> {
     /// A tile at a constant address. It stands for bytes, and begins no life: it is declared once, above all loops, and
     /// tiles of one type at one address are one tile.
     fn placed_tile(&mut self, op: &Op, ty: &TileBuf, valid: &[Option<String>; 2], at: i128) -> Res<Word> {
+        if at < 0 {
+            let span = op.operand("addr").map_or(op.span, |o| o.value.span);
+            return Err(Box::new(Diagnostic::error(codes::PTO_TYPE, span, format!("an address is not {at}"))));
+        }
         let declared = self.declaration(ty, valid, op.span)?;
         let key = (at, declared);
         if let Some(name) = self.placed.get(&key) {

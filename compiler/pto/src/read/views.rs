@@ -5,7 +5,7 @@ use super::params::Shape;
 use super::{Reader, Res, not_read};
 use crate::tree::{Op, Value};
 use crate::types::Type;
-use ptoc_diagnostics::Span;
+use ptoc_diagnostics::{Diagnostic, Span, codes};
 
 impl Reader<'_> {
     pub(super) fn view(&mut self, op: &Op) -> Res<()> {
@@ -35,6 +35,7 @@ impl Reader<'_> {
                     return not_read(op.span, "a part of this is not read");
                 };
                 let (offsets, sizes) = (self.scalars(op, "offsets")?, self.scalars(op, "sizes")?);
+                part_holds(op, &offsets, &sizes)?;
                 self.result(op, Meaning::Part(Part { view, offsets, sizes }));
                 Ok(())
             }
@@ -152,4 +153,30 @@ impl Reader<'_> {
         };
         Ok(if rank == 1 && column { format!("col({text})") } else { text })
     }
+}
+
+/// What PTOAS requires of a part whose numbers are constants: they are those of its type, and begin at no less than 0.
+fn part_holds(op: &Op, offsets: &[Scalar], sizes: &[Scalar]) -> Res<()> {
+    let Some(Type::PartitionView(extents, _)) = op.result_types.first().map(|t| &t.ty) else { return Ok(()) };
+    let wrong = |slot, mode: usize, message: String| {
+        let span = op.operands_of(slot).nth(mode).map_or(op.span, |o| o.value.span);
+        Err(Box::new(Diagnostic::error(codes::PTO_TYPE, span, message)))
+    };
+    for (mode, offset) in offsets.iter().enumerate() {
+        if let Some(n) = offset.constant.filter(|n| *n < 0) {
+            return wrong("offsets", mode, format!("mode {mode} of the part begins at {n}"));
+        }
+    }
+    for (mode, size) in sizes.iter().enumerate() {
+        let said = extents.get(mode).copied().flatten().filter(|_| extents.len() == sizes.len());
+        match (size.constant, said) {
+            (Some(n), _) if n <= 0 => return wrong("sizes", mode, format!("mode {mode} of the part has {n} elements")),
+            (Some(n), Some(said)) if n != i128::from(said) => {
+                let message = format!("mode {mode} of the part has {n} elements, and {said} in its type");
+                return wrong("sizes", mode, message);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }

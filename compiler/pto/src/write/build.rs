@@ -71,6 +71,7 @@ impl Writer<'_> {
             values: None,
             results: Vec::new(),
             row,
+            elided: row.name == "func.return",
             name_span: span,
             operands: operands.collect(),
             attrs: Vec::new(),

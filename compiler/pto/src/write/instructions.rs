@@ -56,7 +56,7 @@ pub fn is_written(row: &Row) -> bool {
         ["arith.ceildivsi", "arith.ceildivui", "arith.maxnumf", "arith.minnumf", "arith.fptosi", "arith.fptoui"];
     WRITTEN.contains(&row.name)
         || (row.name.starts_with("arith.") && !never.contains(&row.name) && row.name != "arith.index_castui")
-        || row.instr.is_some_and(|i| !UNSAID.contains(&i.get().name) && row.name != "pto.treshape")
+        || row.instr.is_some_and(|i| !UNSAID.contains(&i.get().name))
 }
 
 /// The slot of an operand of an instruction whose sources change places.
@@ -78,6 +78,9 @@ impl Writer<'_> {
         let instr = inst.instr.get();
         if UNSAID.contains(&instr.name) {
             return unsaid(self.span, format!("`{}` as the language has it", instr.name));
+        }
+        if instr.name == "TRESHAPE" {
+            return self.reshape(inst);
         }
         let row = OPS.iter().find(|op| op.instr.is_some_and(|i| i.get().name == self.row_name(instr)));
         let Some((row, Form::Dps(dps))) = row.map(|row| (row, &row.form)) else {
@@ -106,6 +109,26 @@ impl Writer<'_> {
         given.sort_by_key(|g| order(g.0));
         let mut op = self.row_op(row, given);
         op.attrs = attrs;
+        self.push(op);
+        Ok(())
+    }
+
+    /// A reshape is another tile in the language, and another view of the same bytes in the text: the view is moved.
+    fn reshape(&mut self, inst: &Inst) -> Res<()> {
+        let [dst, src] = &inst.operands[..] else { return unsaid(self.span, "`TRESHAPE` of other operands") };
+        let ((dst, dst_type), (src, src_type)) = (self.argument(dst)?, self.argument(src)?);
+        let full = |ty: &Type| match ty {
+            Type::TileBuf(tile) => tile.valid == (Some(tile.rows), Some(tile.cols)),
+            _ => false,
+        };
+        if !full(&dst_type) || !full(&src_type) {
+            return unsaid(self.span, "`TRESHAPE` of tiles that are not valid in full");
+        }
+        let op = self.op("pto.treshape", vec![("src", src, Some(src_type))]);
+        let name = self.names.number();
+        let view = self.define(op, name, Some(dst_type.clone()));
+        let moved = vec![("src", view, Some(dst_type.clone())), ("dst", dst, Some(dst_type))];
+        let op = self.op("pto.tmov", moved);
         self.push(op);
         Ok(())
     }

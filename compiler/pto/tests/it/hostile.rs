@@ -18,7 +18,7 @@ fn all_of(text: &str) {
     }
     let formatted = format::format(text);
     let squeezed = |s: &str| s.split_whitespace().collect::<String>();
-    assert_eq!(squeezed(&formatted), squeezed(text));
+    assert_eq!(squeezed(&formatted), squeezed(text.strip_prefix('\u{feff}').unwrap_or(text)));
 }
 
 proptest! {
@@ -64,5 +64,49 @@ fn nesting_is_bounded() {
         assert!((1..=2).contains(&found), "{found}");
         all_of(&text);
         all_of(&body);
+    }
+}
+
+/// What the reader says of a text.
+fn said(text: &str) -> Vec<String> {
+    let (_, found) = translate(FileId(0), text, &|_| false, &[]);
+    found.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
+}
+
+/// Functions of which each calls the next one so often, and what the last one does.
+fn chain(functions: usize, calls: usize, last: &str) -> String {
+    let mut text = String::from("module {\n");
+    for n in 0..functions {
+        let call = format!("    func.call @f{}() : () -> ()\n", n + 1);
+        text += &format!("  func.func @f{n}() {{\n{}    return\n  }}\n", call.repeat(calls));
+    }
+    text + &format!("  func.func @f{functions}() {{\n{last}    return\n  }}\n}}\n")
+}
+
+/// A short text whose calls come to 2^40 operations, or to none at all, and calls that are nested without end.
+#[test]
+fn calls_are_bounded() {
+    let none = format!("module {{\n{}}}\n", "  func.func private @f0()\n");
+    assert_eq!(said(&none), [""; 0]);
+    assert_eq!(said(&chain(10, 2, "")), [""; 0]);
+    for text in [chain(40, 2, "    pto.barrier <PIPE_ALL>\n"), chain(40, 2, ""), chain(60, 60, "")] {
+        let said = said(&text);
+        assert!(!said.is_empty() && said.iter().all(|d| d.starts_with("E1404 a function of more than")), "{said:?}");
+    }
+    let deep = said(&chain(2_000, 1, ""));
+    assert!(
+        !deep.is_empty() && deep.iter().all(|d| d.starts_with("E1404 calls that are nested")),
+        "{:?}",
+        deep.first()
+    );
+}
+
+/// An editor's mark in front of the text is no part of it.
+#[test]
+fn a_byte_order_mark_is_skipped() {
+    for (name, text) in texts::all() {
+        let marked = format!("\u{feff}{text}");
+        assert!(parse(FileId(0), &marked).diagnostics.is_empty(), "{name}");
+        assert_eq!(format::format(&marked), text, "{name}");
     }
 }

@@ -11,6 +11,10 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         ("row_scale", include_str!("texts/row_scale.pto")),
         ("cores", include_str!("texts/cores.pto")),
         ("values", include_str!("texts/values.pto")),
+        ("masks", include_str!("texts/masks.pto")),
+        ("numbers", include_str!("texts/numbers.pto")),
+        ("events", include_str!("texts/events.pto")),
+        ("calls", include_str!("texts/calls.pto")),
     ]
 }
 
@@ -32,7 +36,7 @@ fn what_is_printed_is_read_as_the_same_text() {
 
 #[test]
 fn kernels_that_are_read() {
-    for name in ["control", "row_scale", "values"] {
+    for name in ["control", "row_scale", "values", "masks", "numbers", "events", "calls"] {
         let text = all().into_iter().find(|(n, _)| *n == name).unwrap().1;
         let reading = read::read(&parse(FileId(0), text).module, &|_| false, &[]);
         assert!(reading.diagnostics.is_empty(), "{name}: {:?}", reading.diagnostics);
@@ -120,5 +124,46 @@ fn values_and_buffers_cannot_be_exchanged() {
     ] {
         let said = verified(&wrong);
         assert!(said.len() == 1 && said[0].starts_with("E1403 ") && said[0].contains(part), "{wrong}: {said:?}");
+    }
+}
+
+/// What the reader says of a function with these lines.
+fn read_of(lines: &str) -> Vec<String> {
+    let text = format!(
+        "module {{\n  func.func @f(%x: !pto.ptr<f32>) {{\n    %c0 = arith.constant 0 : index\n    %c1 = \
+         arith.constant 1 : index\n    %c16 = arith.constant 16 : index\n    %c64 = arith.constant 64 : index\n    \
+         %m = arith.constant -32 : index\n    %v = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, \
+         %c1] : !pto.tensor_view<?x?xf32>\n{lines}\n    return\n  }}\n}}\n"
+    );
+    let (_, found) = ptoc_pto::translate(FileId(0), &text, &|_| false, &[]);
+    found.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
+}
+
+/// Numbers that contradict the types beside them, and addresses that are none.
+#[test]
+fn constants_hold_with_their_types() {
+    let part = |offsets: &str, sizes: &str, ty: &str| {
+        format!(
+            "    %p = pto.partition_view %v, offsets = [{offsets}], sizes = [{sizes}] : !pto.tensor_view<?x?xf32> -> \
+             !pto.partition_tensor_view<{ty}xf32>"
+        )
+    };
+    for fine in [part("%c0, %c0", "%c16, %c64", "16x64"), part("%c0, %c0", "%c16, %c16", "?x16")] {
+        assert_eq!(read_of(&fine), [""; 0], "{fine}");
+    }
+    let tile = "%t = pto.alloc_tile addr = %m : !pto.tile_buf<vec, 16x64xf32>";
+    let numbers = "%e = pto.declare_eventid_array -> !pto.eventid_array<2>\n%g = pto.eventid_array_get %e[%c16] : \
+                   !pto.eventid_array<2>";
+    for (wrong, part) in [
+        (part("%c0, %c0", "%c16, %c16", "16x64"), "E1403 mode 1 of the part has 16 elements, and 64 in its type"),
+        (part("%m, %c0", "%c16, %c64", "16x64"), "E1403 mode 0 of the part begins at -32"),
+        (part("%c0, %c0", "%c0, %c64", "?x64"), "E1403 mode 0 of the part has 0 elements"),
+        (
+            tile.replace("%m", "%a").replacen("%t", "%a = arith.constant -32 : i64\n%t", 1),
+            "E1403 an address is not -32",
+        ),
+        (numbers.to_string(), "E1403 `%e` has 2 numbers, and none is number 16"),
+    ] {
+        assert_eq!(read_of(&wrong), [part], "{wrong}");
     }
 }
