@@ -19,6 +19,7 @@ pub mod edit;
 pub mod format;
 pub mod highlight;
 mod lexer;
+pub mod names;
 pub mod ops;
 mod parse;
 mod print;

@@ -111,7 +111,10 @@ fn budgets(context: Context<'_>) -> Vec<(u32, String)> {
             .map(|m| format!("{} {} B of {} left", m.name, m.capacity.saturating_sub(m.used), m.capacity));
         let left: Vec<String> = left.collect();
         if !left.is_empty() {
-            found.push((k.body.span.start + 1, left.join(", ")));
+            // The brace of PTO text is not known: its hint stands behind the name.
+            let pto = ptoc_driver::pto::is_pto(context.loaded().sources.name(context.file()));
+            let at = if pto { k.name.span.end } else { k.body.span.start + 1 };
+            found.push((at, left.join(", ")));
         }
     }
     found

@@ -38,6 +38,11 @@ pub fn hover(world: &mut World, params: Value) -> Result<Reply, Failure> {
         let range = context.range_of(about.range);
         return result(json!({"contents": {"kind": "markdown", "value": value}, "range": range}));
     }
+    if let Some(names) = super::pto::names(context)
+        && let Some(about) = super::pto::hover(context, &names, at.position)
+    {
+        return result(about);
+    }
     let found =
         context.occurrence(at.position).and_then(|o| Some((name(context, o.meaning, o.span.range())?, o.span.range())));
     // What is no name may be a code, in a test line or a comment.

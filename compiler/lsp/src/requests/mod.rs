@@ -10,6 +10,7 @@ pub mod hover;
 pub mod lens;
 pub mod links;
 pub mod navigate;
+pub mod pto;
 pub mod rename;
 pub mod signature;
 pub mod structure;

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
+use crate::requests::pto;
 use crate::world::World;
 use lsp_types::{DocumentHighlight, DocumentHighlightKind, Location, TextDocumentPositionParams};
 use ptoc_diagnostics::Span;
@@ -14,6 +15,9 @@ use serde_json::Value;
 pub fn definition(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
+    if let Some(names) = pto::names(context) {
+        return result(pto::definition(context, &names, at.position));
+    }
     let found = context.occurrence(at.position).and_then(|o| match o.meaning {
         Meaning::Source(name) => context.location(name),
         Meaning::Module(file) => context.location(Span::new(file, 0, 0)),
@@ -64,6 +68,9 @@ struct ReferenceContext {
 pub fn references(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: References = read(params)?;
     let context = world.known(&params.at.text_document.uri)?;
+    if let Some(names) = pto::names(context) {
+        return result(pto::references(context, &names, params.at.position, params.context.include_declaration));
+    }
     let Some((_, definition)) = context.definition(params.at.position) else { return result(Value::Null) };
     let found = everywhere(context, definition).into_iter();
     let wanted = found.filter(|(_, access)| params.context.include_declaration || *access != OccurrenceAccess::Define);
@@ -106,6 +113,9 @@ fn everywhere(context: Context<'_>, definition: &Definition) -> Vec<(Location, O
 pub fn highlights(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
+    if let Some(names) = pto::names(context) {
+        return result(pto::highlights(context, &names, at.position));
+    }
     let Some(here) = context.occurrence(at.position) else { return result(Value::Null) };
     let file = context.loaded().index.file(context.file());
     let same = file.into_iter().flat_map(|f| &f.occurrences).filter(|o| match here.meaning {

@@ -5,6 +5,7 @@ use crate::analysis::{Loaded, load};
 use crate::context::Context;
 use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
+use crate::requests::pto;
 use crate::world::{LIBRARY, World};
 use lsp_types::{TextDocumentPositionParams, TextEdit, Uri};
 use ptoc_diagnostics::{FileId, SourceMap, Span};
@@ -29,6 +30,9 @@ struct Rename {
 pub fn prepare(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let at: TextDocumentPositionParams = read(params)?;
     let context = world.known(&at.text_document.uri)?;
+    if let Some(names) = pto::names(context) {
+        return result(pto::prepare(context, &names, at.position)?);
+    }
     let (span, definition) = renamable(context, &at)?;
     result(json!({"range": context.range(span), "placeholder": definition.name.as_str()}))
 }
@@ -61,6 +65,9 @@ fn renamable<'a>(context: Context<'a>, at: &TextDocumentPositionParams) -> Resul
 pub fn rename(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: Rename = read(params)?;
     let context = world.known(&params.at.text_document.uri)?;
+    if let Some(names) = pto::names(context) {
+        return result(pto::rename(context, &names, params.at.position, &params.new_name)?);
+    }
     let (_, definition) = renamable(context, &params.at)?;
     allowed(&params.new_name)?;
     if params.new_name == definition.name.as_str() {

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::failure::{Failure, read};
 use crate::reply::{Reply, result};
+use crate::requests::pto;
 use crate::world::World;
 use lsp_types::{DocumentSymbol, DocumentSymbolParams, SymbolKind, WorkspaceSymbolParams};
 use ptoc_names::index::{Definition, DefinitionKind};
@@ -12,6 +13,9 @@ use serde_json::{Value, json};
 pub fn document(world: &mut World, params: Value) -> Result<Reply, Failure> {
     let params: DocumentSymbolParams = read(params)?;
     let context = world.known(&params.text_document.uri)?;
+    if let Some(names) = pto::names(context) {
+        return result(pto::outline(context, &names));
+    }
     let index = context.loaded().index.file(context.file());
     let definitions: Vec<&Definition> = index.into_iter().flat_map(|f| &f.definitions).collect();
     let mut symbols: Vec<DocumentSymbol> = Vec::new();

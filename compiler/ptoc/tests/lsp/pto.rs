@@ -102,3 +102,43 @@ fn words_of_the_dialect_are_proposed_and_told() {
     let list = c.ask("textDocument/completion", at(line, 0));
     assert!(!list.to_string().contains("\"TADD\""), "{list}");
 }
+
+/// Values and functions: where they are defined and meant, another name for one, the outline, and hints in whole words.
+#[test]
+fn names_of_the_text_are_known() {
+    let mut c = Client::new(Value::Null);
+    c.open(URI, TEXT);
+    c.published();
+    let line = TEXT.lines().position(|l| l.contains("pto.tmuls")).unwrap();
+    let at = || {
+        let mut params = document(URI);
+        params["position"] = json!({"line": line, "character": 19});
+        params
+    };
+    let place = |v: &Value| (v["range"]["start"]["line"].as_u64(), v["range"]["start"]["character"].as_u64());
+    let defined = c.ask("textDocument/definition", at());
+    assert_eq!(place(&defined), (Some(line as u64 - 2), Some(4)), "{defined}");
+    let mut params = at();
+    params["context"] = json!({"includeDeclaration": true});
+    let all = c.ask("textDocument/references", params);
+    assert_eq!(all.as_array().unwrap().len(), 5, "{all}");
+    assert_eq!(c.ask("textDocument/documentHighlight", at()).as_array().unwrap().len(), 5);
+    let told = c.ask("textDocument/hover", at())["contents"]["value"].as_str().unwrap().to_owned();
+    assert!(told.contains("%t = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32>"), "{told}");
+    assert_eq!(c.ask("textDocument/prepareRename", at())["placeholder"], "%t");
+    let mut params = at();
+    params["newName"] = json!("twice");
+    let edits = c.ask("textDocument/rename", params).to_string();
+    assert_eq!(edits.matches("\"newText\":\"%twice\"").count(), 5, "{edits}");
+    let outline = c.ask("textDocument/documentSymbol", document(URI));
+    assert_eq!(outline[0]["name"], "@twice");
+    let inside: Vec<&str> =
+        outline[0]["children"].as_array().unwrap().iter().map(|d| d["name"].as_str().unwrap()).collect();
+    assert_eq!(inside, ["%x", "%y", "%xv", "%yv", "%t"]);
+    let mut params = document(URI);
+    params["range"] = json!({"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}});
+    let hints = c.ask("textDocument/inlayHint", params);
+    let budget = hints.as_array().unwrap().iter().find(|h| h["label"].as_str().unwrap().contains("left")).unwrap();
+    let character = TEXT.lines().nth(2).unwrap().find('(').unwrap();
+    assert_eq!(budget["position"], json!({"line": 2, "character": character}), "{hints}");
+}
