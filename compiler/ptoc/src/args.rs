@@ -260,7 +260,7 @@ pub enum MessageFormat {
 /// `ptoc check`
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Source files, and directories to search for them; `-` is standard input
+    /// Source files, F.tile and F.pto, and directories to search for them; `-` is standard input
     #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub files: Vec<PathBuf>,
     /// Write fixes that are certain into the files; guesses are left to you
@@ -316,9 +316,9 @@ impl TypedValueParser for OneBackend {
 /// `ptoc build`
 #[cfg(feature = "objects")]
 #[derive(Args, Debug)]
-#[command(after_help = "What is built, and how it is linked and called: spec/build.md.")]
+#[command(after_help = "What is built, and how it is linked and called: spec/build.md. PTO C++: spec/pto.md.")]
 pub struct BuildArgs {
-    /// Source file
+    /// Source file: the language, F.tile, or PTO text, F.pto
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel; may be left out if the file has only one
@@ -391,8 +391,9 @@ pub struct TuneArgs {
 
 /// `ptoc emit`
 #[derive(Args, Debug)]
+#[command(after_help = "What PTO text and PTO C++ can say, and how both are compiled: spec/pto.md.")]
 pub struct EmitArgs {
-    /// Source file
+    /// Source file: the language, F.tile, or PTO text, F.pto
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel; may be left out if the file has only one
@@ -436,10 +437,11 @@ pub struct EmitArgs {
 /// form, and level 3 the manual one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum PtoLevel {
-    /// Buffers without addresses and flags: who compiles the text places them and orders the pipes
+    /// Buffers without addresses and flags: who compiles it places them and orders the pipes (text: ptoas
+    /// --pto-level=level2 --enable-insert-sync; C++: the headers' automatic mode)
     #[value(name = "2")]
     Automatic,
-    /// Buffers with the addresses of ptoc's plan, and flags where they are needed
+    /// Buffers with the addresses of ptoc's plan, and flags where they are needed (text: ptoas --pto-level=level3)
     #[value(name = "3")]
     Explicit,
 }
@@ -490,7 +492,7 @@ impl StageArg {
 /// `ptoc mem`
 #[derive(Args, Debug)]
 pub struct MemArgs {
-    /// Source file
+    /// Source file: the language, F.tile, or PTO text, F.pto
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
@@ -519,7 +521,7 @@ pub struct MemArgs {
 /// `ptoc test`
 #[derive(Args, Debug)]
 pub struct TestArgs {
-    /// Source files, and directories to search for them
+    /// Source files, F.tile and F.pto, and directories to search for them
     #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Threads (0: one a core)
@@ -559,7 +561,8 @@ pub struct TestArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "What is canonical: spec/format.md.")]
 pub struct FmtArgs {
-    /// Source files, and directories to search for them; `-` is standard input, and the result goes to standard output
+    /// Source files, F.tile and F.pto, and directories to search for them; `-` is standard input, and the result goes
+    /// to standard output
     #[arg(required = true, value_name = "FILE|DIR", value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
     /// Change nothing: list the files that are not in canonical form, with their first line that is not
@@ -574,7 +577,7 @@ pub struct FmtArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "What becomes of PTO text: spec/pto.md.")]
 pub struct ImportArgs {
-    /// A file of PTO text, F.pto
+    /// A file of PTO text, F.pto: the basic form, or level 1, 2 or 3
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Write to a file instead of standard output

@@ -75,7 +75,7 @@ impl Stage {
             let new = backend.stages().iter().filter(|s| !known.contains(&s.name));
             all.extend(new.map(|s| (Stage::Of(backend, s), s.name, s.about)));
         }
-        all.push((Stage::Pto, "pto", "PTO text, as PTOAS takes it (--pto-level)"));
+        all.push((Stage::Pto, "pto", "PTO text for PTOAS (--pto-level); what it can say: spec/pto.md"));
         all.push((Stage::PtoCpp, "pto-cpp", "C++ against the headers of pto-isa (--pto-level)"));
         all
     }

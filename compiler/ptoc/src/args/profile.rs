@@ -54,7 +54,7 @@ pub struct Margin(pub Option<f64>);
 #[derive(Args, Debug)]
 #[command(after_help = "What the figures mean: spec/bench.md.")]
 pub struct BenchArgs {
-    /// Source file
+    /// Source file: the language, F.tile, or PTO text, F.pto
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
@@ -92,7 +92,7 @@ pub struct BenchArgs {
 Values of -D: `-D M=256:4096:256` (both ends, and a step), `-D M=64:4096:*2` (a factor), `-D BM=64,128` (a list).
 Every problem is tried with every configuration. What the table says: spec/profile.md.")]
 pub struct ProfileArgs {
-    /// Source file
+    /// Source file: the language, F.tile, or PTO text, F.pto
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one

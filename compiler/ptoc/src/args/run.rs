@@ -14,7 +14,7 @@ use std::path::PathBuf;
 /// `ptoc run`
 #[derive(Args, Debug)]
 pub struct RunArgs {
-    /// Source file
+    /// Source file: the language, F.tile, or PTO text, F.pto
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
     /// Kernel or program; may be left out if the file has only one
