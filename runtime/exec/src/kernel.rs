@@ -4,7 +4,7 @@ use crate::arena::Arena;
 use crate::frame::enter;
 use crate::interrupt::Interrupts;
 use crate::monitor::{Seat, tell};
-use crate::pool::Pool;
+use crate::pool::{self, Pool};
 use crate::print::{PrintEvent, PrintLog, record};
 use crate::ranges::Ranges;
 use ptoc_abi::{
@@ -14,7 +14,7 @@ use ptoc_abi::{
 use std::any::Any;
 use std::fmt;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What the compiler made.
@@ -41,8 +41,8 @@ pub struct KernelParts {
     pub spread: Vec<usize>,
     /// The order of blocks, if it is not that of the grid's dimensions.
     pub raster: Option<Raster>,
-    /// Tensors of at least so many bytes are too large for a core's caches: whole lines of them may be written past the
-    /// caches, which neither reads them before nor drives out what is still of use.
+    /// Tensors of which each thread's share has at least so many bytes are too large for its core's caches: whole lines
+    /// of them may be written past the caches, which neither reads them before nor drives out what is still of use.
     pub non_temporal: usize,
     /// The `print` statements, by site.
     pub prints: Vec<Vec<PrintItem>>,
@@ -248,14 +248,13 @@ impl Kernel {
             kernel: &self.parts,
             params: launch.params,
             tensors: &tensors,
-            non_temporal: non_temporal(launch.tensors, self.parts.non_temporal),
+            non_temporal: non_temporal(launch.tensors, self.parts.non_temporal.saturating_mul(threads)),
             extents,
             spans: &spans,
             calls: &calls[..self.parts.rank],
             order: order(self.parts.rank, &self.parts.spread),
             // At most `MOST_BLOCKS`.
             ranges: Ranges::new(blocks as u32, threads),
-            threads: AtomicUsize::new(0),
             failed: AtomicU64::new(u64::MAX),
             out_of_memory: AtomicBool::new(false),
             interrupted: AtomicBool::new(false),
@@ -434,8 +433,6 @@ struct Grid<'a> {
     order: [usize; MAX_GRID_RANK],
     /// Calls that nobody has taken.
     ranges: Ranges,
-    /// Threads that have begun.
-    threads: AtomicUsize,
     /// Lowest block that failed so far.
     failed: AtomicU64,
     out_of_memory: AtomicBool,
@@ -519,7 +516,7 @@ impl Grid<'_> {
         let mut seat = Seat::new(self.monitor);
         let seat_ptr = &raw mut seat;
         let mut interrupts = Interrupts::here();
-        let thread = self.threads.fetch_add(1, Ordering::Relaxed);
+        let thread = self.ranges.own(pool::number());
         // The call that `at` is the place of.
         let mut here = None;
         while let Some(call) = self.ranges.next(thread, || self.failed.load(Ordering::Relaxed)) {

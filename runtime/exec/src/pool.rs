@@ -1,6 +1,6 @@
 //! Persistent worker threads: created when first needed, parked between launches, never more than were asked for.
 
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::SeqCst;
@@ -17,6 +17,16 @@ const ALONE: Duration = Duration::from_micros(50);
 /// Sleeping threads that a launch wakes, and that each of these wakes: sixteen are awake after two steps, and the
 /// caller of a small launch pays for three.
 const WAKES: [u64; 2] = [3, 4];
+
+thread_local! {
+    /// What [`number`] gives.
+    static NUMBER: Cell<usize> = const { Cell::new(0) };
+}
+
+/// This thread's number among those of a launch: 0 is a caller, workers count from 1 on.
+pub(crate) fn number() -> usize {
+    NUMBER.get()
+}
 
 /// A borrowed closure with its lifetime erased. [`Pool::run`] does not return before every worker is done with it.
 #[derive(Clone, Copy)]
@@ -238,8 +248,8 @@ impl Pool {
         let Ok(mut workers) = self.workers.try_lock() else { return work() };
         while workers.len() + 1 < threads {
             let shared = self.shared.clone();
-            let name = format!("ptoc-{}", workers.len() + 1);
-            match thread::Builder::new().name(name).spawn(move || worker(&shared)) {
+            let number = workers.len() + 1;
+            match thread::Builder::new().name(format!("ptoc-{number}")).spawn(move || worker(&shared, number)) {
                 Ok(handle) => workers.push(handle),
                 Err(_) => break,
             }
@@ -292,7 +302,8 @@ impl Drop for Pool {
     }
 }
 
-fn worker(shared: &Shared) {
+fn worker(shared: &Shared, number: usize) {
+    NUMBER.set(number);
     while let Some(more) = shared.next() {
         shared.wake(WAKES[1].min(more));
         // SAFETY: this share was claimed, so `Pool::run` waits for its end.

@@ -1,8 +1,10 @@
 //! Work stealing: the blocks of a grid as one range for each thread.
 //!
 //! A thread takes blocks from the front of its own range, one after the other, so neighbours stay on one core, where
-//! what they share is in the caches (packed panels, pages). A thread whose range is empty takes the upper half of the
-//! longest one that is left, so none waits for the slowest. Ranges of threads that never come are taken by the others.
+//! what they share is in the caches (packed panels, pages). A worker has the same range in each launch of as many
+//! blocks, and finds in its core's caches what the launch before has left there. A thread whose range is empty takes
+//! the upper half of the longest one that is left, so none waits for the slowest. Ranges of threads that never come are
+//! taken by the others.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -44,6 +46,8 @@ impl Slot {
 pub(crate) struct Ranges {
     slots: [MaybeUninit<Slot>; MOST],
     count: usize,
+    /// A bit for each range that has its thread.
+    owned: [AtomicU64; MOST / 64],
 }
 
 impl Ranges {
@@ -56,7 +60,17 @@ impl Ranges {
         for (n, slot) in slots[..count].iter_mut().enumerate() {
             slot.write(Slot(AtomicU64::new(Slot::word(border(n)..border(n + 1)))));
         }
-        Ranges { slots, count }
+        Ranges { slots, count, owned: Default::default() }
+    }
+
+    /// The range that a thread has from now on: that of its number, or the next that nobody has. Where all are taken it
+    /// is the number of none.
+    pub(crate) fn own(&self, number: usize) -> usize {
+        let free = |n: &usize| {
+            let bit = 1 << (n % 64);
+            self.owned[n / 64].fetch_or(bit, Relaxed) & bit == 0
+        };
+        (0..self.count).map(|n| (number + n) % self.count).find(free).unwrap_or(MOST)
     }
 
     fn slot(&self, n: usize) -> Option<&Slot> {
@@ -124,6 +138,19 @@ mod tests {
         // One without a range of its own.
         assert_eq!(all(&Ranges::new(4, 2), 7), [3, 1, 2, 0]);
         assert_eq!(all(&Ranges::new(0, 2), 0), []);
+    }
+
+    #[test]
+    fn each_range_has_one_thread_that_of_its_number_if_it_comes_first() {
+        let ranges = Ranges::new(70, 70);
+        assert_eq!([3, 69, 0, 65, 1].map(|n| ranges.own(n)), [3, 69, 0, 65, 1]);
+        // Another thread of the caller, and a worker beyond those that were asked for.
+        assert_eq!([0, 73].map(|n| ranges.own(n)), [2, 4]);
+        for n in 7..70 {
+            assert!(ranges.own(n) < 70);
+        }
+        assert_eq!(ranges.own(5), MOST);
+        assert_eq!(all(&ranges, MOST).len(), 70);
     }
 
     #[test]

@@ -5,6 +5,10 @@
 use ptoc_abi::{Frame, PrintItem, TooManyBlocks};
 use ptoc_exec::{Kernel, KernelParts, LaunchArgs, LaunchError, PrintValue, TensorArg};
 use ptoc_tensor::DType;
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 /// Grid `params[0] x params[1]`; check 7 if `params[0]` is 99.
 unsafe extern "C" fn launch_2d(frame: *const Frame) -> u32 {
@@ -110,10 +114,12 @@ fn the_lowest_failing_block_is_reported() {
     }
 }
 
-/// Leaves `Frame::non_temporal` in the first tensor.
+/// Leaves `Frame::non_temporal` in the first tensor, if it is block (0, 0).
 unsafe extern "C" fn block_past(frame: *const Frame) -> u32 {
     let frame = unsafe { &*frame };
-    unsafe { (*frame.tensors).cast::<u64>().write_unaligned(frame.non_temporal) };
+    if unsafe { *frame.coords.add(1) } == 0 {
+        unsafe { (*frame.tensors).cast::<u64>().write_unaligned(frame.non_temporal) };
+    }
     0
 }
 
@@ -144,6 +150,9 @@ fn large_arrays_are_written_past_the_caches() {
     tensors[2].streamed = 100;
     unsafe { kernel.launch(LaunchArgs { params: &[1, 1, 0], tensors: &tensors, threads: 1, print: None }) }.unwrap();
     assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1110);
+    // Each of two threads writes half of it, which its core's caches take.
+    unsafe { kernel.launch(LaunchArgs { params: &[1, 2, 0], tensors: &tensors, threads: 2, print: None }) }.unwrap();
+    assert_eq!(u64::from_le_bytes(bytes[0][..8].try_into().unwrap()), 0b1000);
 }
 
 /// Counts the blocks of the launch on this thread in the arena, and leaves the count in byte `i * n + j`.
@@ -227,4 +236,59 @@ fn lines_of_prints() {
     assert_eq!(event(vec![bytes]).line(), "[[-1, 5]]\n");
     let none = PrintValue::Matrix { dtype: DType::I8, rows: 0, cols: 2, bits: vec![] };
     assert_eq!(event(vec![none]).line(), "[]\n");
+}
+
+/// Notes the thread of each block. Block (0, 0) of an outer launch, which has one column of blocks, launches an inner
+/// one with one row.
+unsafe extern "C" fn block_nested(frame: *const Frame) -> u32 {
+    let frame = unsafe { &*frame };
+    let [rows, _, at] = unsafe { *frame.params.cast::<[i64; 3]>() };
+    let seen = unsafe { &*(at as *const Seen) };
+    let inner = rows == 1;
+    if !inner && unsafe { *frame.coords } == 0 {
+        let launch = LaunchArgs { params: &[1, 40, at], tensors: &[], threads: 4, print: None };
+        unsafe { seen.kernel.launch(launch) }.unwrap();
+    }
+    seen.threads[usize::from(inner)].lock().unwrap().push(thread::current().id());
+    // Others have time to come.
+    thread::sleep(Duration::from_micros(200));
+    0
+}
+
+struct Seen {
+    kernel: Kernel,
+    /// Of the blocks of the outer launch, and of the inner ones.
+    threads: [Mutex<Vec<ThreadId>>; 2],
+}
+
+#[test]
+fn no_more_threads_than_asked_for_and_a_nested_launch_stays_on_its_own() {
+    let parts = || KernelParts {
+        non_temporal: usize::MAX,
+        name: "nested".into(),
+        launch: launch_2d,
+        block: block_nested,
+        params: 3,
+        tensors: 0,
+        rank: 2,
+        arena: 64,
+        kept: None,
+        spread: Vec::new(),
+        raster: None,
+        prints: Vec::new(),
+        code: Box::new(()),
+    };
+    let kernel = unsafe { Kernel::new(parts()) };
+    // Four workers are there before fewer are asked for.
+    for threads in [4, 1, 2, 3] {
+        let seen = Seen { kernel: unsafe { Kernel::new(parts()) }, threads: Default::default() };
+        let params = [40, 1, (&raw const seen) as i64];
+        unsafe { kernel.launch(LaunchArgs { params: &params, tensors: &[], threads, print: None }) }.unwrap();
+        let [outer, inner] = seen.threads.map(|found| found.into_inner().unwrap());
+        assert_eq!((outer.len(), inner.len()), (40, 40));
+        let distinct = |of: &[ThreadId]| of.iter().collect::<HashSet<_>>().len();
+        assert!(distinct(&outer) <= threads, "{} threads of {threads}", distinct(&outer));
+        // On one thread the pool is free, and the inner launch may have workers; else they are taken.
+        assert!(distinct(&inner) <= if threads == 1 { 4 } else { 1 }, "{threads}");
+    }
 }
