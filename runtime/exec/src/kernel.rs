@@ -341,6 +341,11 @@ impl Kernel {
     }
 }
 
+/// Blocks that a call has at least where only the last dimension has several and blocks join, as in a product of few
+/// rows, if there are as many for each thread. Its time is in reading its columns, a piece of each row of the matrix,
+/// and short pieces take as many page walks as long ones.
+pub const LEAST_COLUMNS: i64 = 4;
+
 /// How many blocks a call runs along each dimension: all, of those along which blocks join, or as few as leave enough
 /// calls for every thread. What weighs most is halved first.
 fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RANK] {
@@ -349,7 +354,15 @@ fn spans(extents: &[i64], spread: &[usize], threads: usize) -> [i64; MAX_GRID_RA
     if threads == 1 {
         return spans;
     }
-    let wanted = CALLS_PER_THREAD.saturating_mul(i64::try_from(threads).unwrap_or(i64::MAX));
+    let threads = i64::try_from(threads).unwrap_or(i64::MAX);
+    let wanted = CALLS_PER_THREAD.saturating_mul(threads);
+    if let [_, .., columns] = spread
+        && extents.iter().enumerate().all(|(d, &extent)| d == *columns || extent == 1)
+    {
+        let over = |calls: i64| (extents[*columns] - 1) / calls + 1;
+        spans[*columns] = over(wanted).max(over(threads).min(LEAST_COLUMNS));
+        return spans;
+    }
     let weight = |spans: &[i64], d: usize| (spans[d] - 1) * if spread.last() == Some(&d) { COLUMN_WEIGHT } else { 1 };
     loop {
         let calls = extents.iter().zip(spans).fold(1i64, |n, (e, span)| n.saturating_mul((e - 1) / span + 1));
@@ -602,7 +615,14 @@ mod tests {
         // 128 calls for 16 threads.
         assert_eq!(calls(&[32, 32], &[0, 1], 16), [4, 2]);
         assert_eq!(calls(&[64, 1], &[0, 1], 2), [4, 1]);
+        // One row of blocks: some columns a call.
         assert_eq!(calls(&[1, 64], &[0, 1], 2), [1, 4]);
+        assert_eq!(calls(&[1, 64], &[0, 1], 16), [1, 4]);
+        assert_eq!(calls(&[1, 64], &[0, 1], 32), [1, 2]);
+        assert_eq!(calls(&[1, 500], &[0, 1], 16), [1, 4]);
+        assert_eq!(calls(&[1, 1000], &[0, 1], 16), [1, 8]);
+        assert_eq!(calls(&[64], &[0], 2), [4]);
+        assert_eq!(calls(&[8, 1, 32], &[1, 2], 2), [1, 1, 16]);
         // What does not join makes calls of its own.
         assert_eq!(calls(&[8, 32, 32], &[1, 2], 2), [1, 32, 16]);
         assert_eq!(calls(&[100, 3], &[], 4), [1, 1]);

@@ -16,7 +16,7 @@ mod vectors;
 
 pub use arena::ARENA_ALIGN;
 pub use interrupt::interruptible;
-pub use kernel::{Failure, Kernel, KernelParts, LaunchArgs, LaunchError, TensorArg};
+pub use kernel::{Failure, Kernel, KernelParts, LEAST_COLUMNS, LaunchArgs, LaunchError, TensorArg};
 pub use pool::Pool;
 pub use print::{PrintEvent, PrintValue};
 pub use vectors::Vectors;

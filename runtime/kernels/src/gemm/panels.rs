@@ -161,8 +161,10 @@ pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, kc_block: us
         for j in (0..job.n).step_by(width) {
             let b = shifted(job.b, from, j);
             if kc_block == SIDE_BY_SIDE {
-                // Three blocks ahead is as much as memory delivers at a time; beyond a row's end the next one begins.
-                let ahead = shifted(job.b, from, j + 3 * width);
+                // Three blocks ahead is as much as memory delivers at a time; behind the last column come the next
+                // steps. What lies beside these columns is another call's, on another core.
+                let (steps, column) = ahead(j + 3 * width, job.n.next_multiple_of(width));
+                let ahead = shifted(job.b, from + steps * kc_block, column);
                 (0..part.groups).for_each(|p| fetch(at(&ahead, p, 0), 4 * width));
             }
             let b = Columns::new(b.at, b.row);
@@ -177,6 +179,11 @@ pub(super) unsafe fn unpacked(job: &Job, version: &'static Version, kc_block: us
             return;
         }
     }
+}
+
+/// Where a column is that may lie behind the last one: so many stretches of steps on, and there at this column.
+fn ahead(column: usize, columns: usize) -> (usize, usize) {
+    (column / columns, column % columns)
 }
 
 /// b in panels.
