@@ -4,10 +4,12 @@
 //! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
 //! was measured in the same run. Nothing here asserts a time.
 //!
-//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- serve [DIRECTORY/]`:
-//! measurements on demand, for `peers/peers.py`, which sets kernels beside what else an author could use.
+//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- launches`: what a launch costs on
+//! 1, 2, 4 .. threads. With `-- serve [DIRECTORY/]`: measurements on demand, for `peers/peers.py`, which sets kernels
+//! beside what else an author could use.
 
 mod kernels;
+mod launches;
 mod pim;
 mod products;
 mod runtime;
@@ -144,6 +146,9 @@ fn main() {
     let mut words = std::env::args().skip(1).peekable();
     let pim = words.next_if(|w| w == "pim").is_some();
     let serve = words.next_if(|w| w == "serve").is_some();
+    if words.next_if(|w| w == "launches").is_some() {
+        return launches::table();
+    }
     let dir = words.next().unwrap_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/").into());
     if pim {
         return pim::table(&dir, 3);
