@@ -16,8 +16,9 @@ import numpy as np
 BF16 = ml_dtypes.bfloat16
 # Of every library, and of ptoc: what `--threads` of peers.py gives to its process.
 THREADS = int(os.environ.get("PEERS_THREADS", "1"))
-# Products that one thread takes seconds for.
+# Products that one thread takes seconds for, and rows that no cache of a server holds.
 LARGE = [(4096, 4096, 4096, 1.0)] if "PEERS_THREADS" in os.environ else []
+HUGE = [16384] if LARGE else []
 
 
 @dataclass
@@ -230,7 +231,7 @@ def products():
             peers={
                 "numpy (OpenBLAS)": numpy_call(lambda np, a, b: a @ b, "A", "B"),
                 "PyTorch": torch_call(lambda t, a, b: a @ b, "A", "B"),
-                "PyTorch, prepacked": torch_call(prepacked, "A", "B", prepare=True),
+                "oneDNN (PyTorch, packed weights)": torch_call(prepacked, "A", "B", prepare=True),
                 "JAX": jax_call(lambda j, a, b: a @ b, "A", "B"),
                 "ONNX Runtime": onnx_call("MatMul", ["A", "B"], FLOAT),
             },
@@ -244,7 +245,7 @@ def products():
             2.0 * size**3, "flop", 1.0, defs=dict(T="bf16"), tolerance=2e-2,
             peers={
                 "PyTorch": torch_call(lambda t, a, b: a @ b, "A", "B"),
-                "PyTorch, prepacked": torch_call(prepacked, "A", "B", prepare=True),
+                "oneDNN (PyTorch, packed weights)": torch_call(prepacked, "A", "B", prepare=True),
                 "JAX": jax_call(lambda j, a, b: j.numpy.matmul(a, b, preferred_element_type=j.numpy.float32), "A", "B"),
             },
         )
@@ -310,7 +311,7 @@ def rows():
         v = p[0][x, y]
         return hl.sqrt(hl.max((v * 1.5 + 0.25) * v - 0.125, 0.0))
 
-    for m, goal in ((256, 1.1), (4096, 1.8)):
+    for m, goal in ((256, 1.1), (4096, 1.8), *((m, 1.8) for m in HUGE)):
         yield Case(
             f"softmax {m}x4096", "softmax.tile", "softmax", dict(M=m, N=4096), dict(x=random((m, 4096), np.float32, 1)),
             ("y", (m, 4096), np.float32), 8.0 * m * 4096, "byte", goal, defs=dict(BN="1024"), tolerance=1e-5,
@@ -346,7 +347,7 @@ def rows():
     def chain(of, x):
         return of.sqrt(of.clip((x * 1.5 + 0.25) * x - 0.125, 0.0, None))
 
-    for m in (256, *(m for m, *_ in LARGE)):
+    for m in (256, *(m for m, *_ in LARGE), *HUGE):
         yield Case(
             f"chain of 6 operations {m}x4096", "elementwise.tile", "map", dict(M=m, N=4096),
             dict(x=random((m, 4096), np.float32, 1)), ("y", (m, 4096), np.float32), 8.0 * m * 4096, "byte", 1.3,
