@@ -4,7 +4,7 @@
 //! one of b (16 words of k by 16 columns) and adds to 16 by 16 words. i8 are exact in i32, which wraps. bf16 are
 //! rounded as Intel's manual says (TDPBF16PS): of the 32 steps of a tile, the even ones are added up from zero on, one
 //! fused multiply-add each, and so are the odd ones; then both sums are added, and that to the word: all in f32, to
-//! nearest even, numbers below 2^-126 being zero.
+//! nearest even, factors and results below 2^-126 being zero. `tests.rs` has a model of it, to the bit.
 //!
 //! f16 go by bf16: its 11 digits are the 8 of one bf16 and up to 3 of another, so a product is four products, each
 //! exact in f32.

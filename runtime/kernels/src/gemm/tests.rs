@@ -402,16 +402,88 @@ fn as_the_unit_rounds(start: f32, factors: &[(f32, f32)], ty: DType) -> f32 {
         DType::F16 => &[[true, true], [true, false], [false, false], [false, true]],
         _ => &[[true, true]],
     };
-    let digits_of = |x: f32, up: bool| if up { upper(x) } else { x - upper(x) };
+    let digits_of = |x: f32, up: bool| normal(if up { upper(x) } else { x - upper(x) });
     factors.chunks(32).fold(start, |sum, group| {
         digits.iter().fold(sum, |sum, up| {
             let half = |odd: usize| {
                 let steps = group.iter().skip(odd).step_by(2);
-                steps.fold(0.0f32, |sum, (a, b)| digits_of(*a, up[0]).mul_add(digits_of(*b, up[1]), sum))
+                steps.fold(0.0f32, |sum, (a, b)| fused(digits_of(*a, up[0]), digits_of(*b, up[1]), sum))
             };
-            sum + (half(0) + half(1))
+            normal(normal(sum) + normal(half(0) + half(1)))
         })
     })
+}
+
+/// Zero of its sign for what is below 2^-126.
+#[cfg(target_arch = "x86_64")]
+fn normal(x: f32) -> f32 {
+    if x.abs() < f32::MIN_POSITIVE { 0.0f32.copysign(x) } else { x }
+}
+
+/// A fused multiply-add that gives no number below 2^-126: what is so before it is rounded to the digits there are
+/// below is zero, also where these make it 2^-126.
+#[cfg(target_arch = "x86_64")]
+fn fused(a: f32, b: f32, c: f32) -> f32 {
+    const UP: f32 = (1u64 << 62) as f32;
+    let sum = a.mul_add(b, c);
+    let rounded_up = sum.abs() == f32::MIN_POSITIVE && (a * UP).mul_add(b, c * UP).abs() < f32::MIN_POSITIVE * UP;
+    if rounded_up { 0.0f32.copysign(sum) } else { normal(sum) }
+}
+
+/// bf16 of any bits on the matrix unit, and sums that begin with any: small numbers, infinite ones and NaN too.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn any_bits_on_the_matrix_unit() {
+    if !ptoc_exec::matrix::unit().bf16 {
+        return;
+    }
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    let (m, cols, k) = (64, 64, 64);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = |limit: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) as u32) % limit
+    };
+    // Exponents of factors from .. to, and of the start: all; products near 2^-126; sums that cancel to it.
+    for (from, to, start) in [(0, 255, 255), (0, 70, 24), (60, 67, 8)].repeat(8) {
+        let sign = |next: &mut dyn FnMut(u32) -> u32| next(2) << 31;
+        let mut half = |count: usize| -> Vec<u16> {
+            let one =
+                |next: &mut dyn FnMut(u32) -> u32| sign(next) | (from + next(to - from + 1)) << 23 | next(128) << 16;
+            (0..count).map(|_| (one(&mut next) >> 16) as u16).collect()
+        };
+        let (a, b) = (half(m * k), half(k * cols));
+        let starts: Vec<f32> =
+            (0..m * cols).map(|_| f32::from_bits(sign(&mut next) | next(start + 1) << 23 | next(1 << 23))).collect();
+        let mut d = vec![0f32; m * cols];
+        let words = 4 * cols as isize;
+        let job = Job {
+            m,
+            n: cols,
+            k,
+            d: Matrix { at: d.as_mut_ptr().cast(), row: words, col: 4 },
+            start: Matrix { at: starts.as_ptr().cast(), row: words, col: 4 },
+            a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
+            b: Matrix { at: b.as_ptr().cast(), row: 2 * cols as isize, col: 2 },
+            ab: DType::BF16,
+            d_ty: DType::F32,
+            start_ty: DType::F32,
+            exact: false,
+            launch_invariant: (false, false),
+            scratch,
+        };
+        // SAFETY: the buffers hold the matrices.
+        unsafe { amx_tiles::product(&job, amx::BF16) };
+        let wide = |x: u16| f32::from_bits(u32::from(x) << 16);
+        for (at, got) in d.iter().enumerate() {
+            let (i, j) = (at / cols, at % cols);
+            let factors: Vec<(f32, f32)> = (0..k).map(|p| (wide(a[i * k + p]), wide(b[p * cols + j]))).collect();
+            let want = as_the_unit_rounds(starts[at], &factors, DType::BF16);
+            let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+            assert!(same, "({i}, {j}) of {from}..{to}: {got:e}, not {want:e}");
+        }
+    }
 }
 
 /// Halves on the matrix unit: the rounding that its manual describes, and the bound that the documentation states.
