@@ -395,7 +395,7 @@ impl Entry<'_, '_, '_> {
         threads
     }
 
-    /// How many blocks a call runs along each dimension: `spans` of `ptoc_exec`.
+    /// How many blocks a call runs along each dimension: `spans` of `ptoc_exec`, but for grids with one row of blocks.
     fn spans(&mut self, job: Value, rank: usize, threads: Value) {
         let code = &mut *self.code;
         let spread: Vec<usize> = self.launched.module.spread.iter().map(|d| *d as usize).collect();
