@@ -344,7 +344,7 @@ impl Kernel {
 /// Blocks that a call has at least where only the last dimension has several and blocks join, as in a product of few
 /// rows, if there are as many for each thread. Its time is in reading its columns, a piece of each row of the matrix,
 /// and short pieces take as many page walks as long ones.
-pub const LEAST_COLUMNS: i64 = 4;
+pub const LEAST_COLUMNS: i64 = 8;
 
 /// How many blocks a call runs along each dimension: all, of those along which blocks join, or as few as leave enough
 /// calls for every thread. What weighs most is halved first.
@@ -616,11 +616,12 @@ mod tests {
         assert_eq!(calls(&[32, 32], &[0, 1], 16), [4, 2]);
         assert_eq!(calls(&[64, 1], &[0, 1], 2), [4, 1]);
         // One row of blocks: some columns a call.
-        assert_eq!(calls(&[1, 64], &[0, 1], 2), [1, 4]);
+        assert_eq!(calls(&[1, 64], &[0, 1], 2), [1, 8]);
         assert_eq!(calls(&[1, 64], &[0, 1], 16), [1, 4]);
         assert_eq!(calls(&[1, 64], &[0, 1], 32), [1, 2]);
-        assert_eq!(calls(&[1, 500], &[0, 1], 16), [1, 4]);
-        assert_eq!(calls(&[1, 1000], &[0, 1], 16), [1, 8]);
+        assert_eq!(calls(&[1, 64], &[0, 1], 12), [1, 6]);
+        assert_eq!(calls(&[1, 500], &[0, 1], 16), [1, 8]);
+        assert_eq!(calls(&[1, 2000], &[0, 1], 16), [1, 16]);
         assert_eq!(calls(&[64], &[0], 2), [4]);
         assert_eq!(calls(&[8, 1, 32], &[1, 2], 2), [1, 1, 16]);
         // What does not join makes calls of its own.
