@@ -4,9 +4,9 @@
 //! Everything is interleaved in one run and reported as medians; speeds of kernels as ratios to a peer or a limit that
 //! was measured in the same run. Nothing here asserts a time.
 //!
-//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- launches`: what a launch costs on
-//! 1, 2, 4 .. threads. With `-- serve [DIRECTORY/]`: measurements on demand, for `peers/peers.py`, which sets kernels
-//! beside what else an author could use.
+//! With `-- pim [DIRECTORY/]`: the workloads of units in memory at full size. With `-- launches`: what a launch costs
+//! on 1, 2, 4 .. threads. With `-- serve [DIRECTORY/]`: measurements on demand, for `peers/peers.py`, which sets
+//! kernels beside what else an author could use.
 
 mod kernels;
 mod launches;

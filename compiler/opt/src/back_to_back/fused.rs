@@ -161,9 +161,9 @@ fn replace(
     let acc = inst("TMATMUL_ACC", acc);
     let start = (other.tile != sum.tile && !renamed(kernel, &mut region[..end], (other, sum), uses)).then(|| {
         let op = inst("TMOV", vec![Operand::Tile(sum), Operand::Tile(other)]);
-        Stmt { op, ..region[end].clone() }
+        Stmt { op, span: region[end].span }
     });
-    region[end] = Stmt { op: acc, span, ..region[end].clone() };
+    region[end] = Stmt { op: acc, span };
     if let Some(start) = start {
         region.insert(end, start);
     }
