@@ -172,7 +172,7 @@ def test_tune_tells_what_does_not_fit():
 
 def test_tune_gives_up_what_takes_too_long():
     slow = ptoc.tile("""
-    kernel slow<const TURNS = 1 tune [1, 10000, 2]>(x: in f32[N], y: out f32[N]) {
+    kernel slow<const TURNS = 1 tune [1, 40000, 2]>(x: in f32[N], y: out f32[N]) {
         grid (i in tiles(N, 64));
         let t = Vec(x.tile(i));
         for k in 0..TURNS { TMULS(t, t, 0.999); }
