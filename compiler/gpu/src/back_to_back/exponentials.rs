@@ -30,7 +30,7 @@ impl Code<'_> {
         // Several chains, so that none is waited for.
         let chains = magnitudes.chunks(xs.len().div_ceil(4)).map(|chain| self.greatest(chain)).collect::<Vec<_>>();
         let greatest = self.greatest(&chains);
-        let near = self.b.setp(Cmp::Le, Type::F32, greatest, Src::Imm(NEAR.to_bits().into()));
+        let near = self.b.setp(Cmp::Le, Type::F32, greatest, number(NEAR));
         let (far, end) = (self.b.label(), self.b.label());
         self.b.bra_if(near, false, far);
         for (x, out) in xs.iter().zip(&out) {
@@ -74,15 +74,14 @@ impl Code<'_> {
     /// Of a number of magnitude up to [`NEAR`]: 2^n times a polynomial is n added to its exponent.
     fn near_exponential(&mut self, x: Src, out: VReg) {
         let [log2e, _, hi, lo, coefficients @ ..] = EXPONENTIAL;
-        let constant = |n: f32| Src::Imm(n.to_bits().into());
         let mut fma = |a: Src, b: Src, c: Src| Src::Reg(self.b.arith(Arith::Fma, Type::F32, &[a, b, c]));
-        let moved = fma(x, constant(log2e), constant(ROUNDS));
-        let n = Src::Reg(self.b.arith(Arith::SubF, Type::F32, &[moved, constant(ROUNDS)]));
+        let moved = fma(x, number(log2e), number(ROUNDS));
+        let n = Src::Reg(self.b.arith(Arith::SubF, Type::F32, &[moved, number(ROUNDS)]));
         let mut fma = |a: Src, b: Src, c: Src| Src::Reg(self.b.arith(Arith::Fma, Type::F32, &[a, b, c]));
-        let r = fma(n, constant(hi), x);
-        let r = fma(n, constant(lo), r);
+        let r = fma(n, number(hi), x);
+        let r = fma(n, number(lo), r);
         let (first, rest) = (coefficients[0], &coefficients[1..]);
-        let p = rest.iter().fold(constant(first), |p, c| fma(p, r, constant(*c)));
+        let p = rest.iter().fold(number(first), |p, c| fma(p, r, number(*c)));
         let [moved, p] = [moved, p].map(|x| match x {
             Src::Reg(reg) => self.b.bits(Class::B32, reg),
             other => self.b.mov(Type::B32, other),
@@ -111,7 +110,7 @@ impl Code<'_> {
                     continue;
                 }
                 MathOp::F32(n) => {
-                    values.push(Src::Imm(n.to_bits().into()));
+                    values.push(number(*n));
                     continue;
                 }
                 MathOp::Scale(a, n) => {

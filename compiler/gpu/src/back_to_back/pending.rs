@@ -5,12 +5,11 @@
 
 use super::Code;
 use ptoc_ir::tile::{Op, Operand, Tile};
-use ptoc_isa::Sem;
 use ptoc_opt::back_to_back::ramp;
 use ptoc_ptx::Sm90;
 
 /// A product that nobody has waited for.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Debug)]
 pub(super) struct Pending {
     /// Its sums, and its left operand if that is in registers.
     pub tiles: Vec<Tile>,
@@ -49,7 +48,7 @@ impl Code<'_> {
     }
 
     /// Waits for those that have one of these tiles in registers.
-    pub(super) fn settle(&mut self, tiles: &[Tile]) {
+    fn settle(&mut self, tiles: &[Tile]) {
         self.wait_where(|p| p.tiles.iter().any(|t| tiles.contains(t)));
     }
 
@@ -62,10 +61,6 @@ impl Code<'_> {
     pub(super) fn settle_for(&mut self, op: &Op) {
         match op {
             Op::Inst(inst) => {
-                let loads = inst.instr.get().sem == Sem::Load;
-                let ring =
-                    self.rings.iter().position(|r| loads && inst.operands.first().and_then(tile) == Some(r.filled));
-                ring.iter().for_each(|ring| self.settle_ring(*ring));
                 let tiles: Vec<Tile> = inst.operands.iter().filter_map(tile).collect();
                 self.settle(&tiles);
             }
@@ -82,7 +77,7 @@ impl Code<'_> {
     }
 
     /// Whether a statement waits for what it touches alone: it is no loop, and has none inside but those that count up.
-    pub(super) fn is_simple(&self, op: &Op) -> bool {
+    fn is_simple(&self, op: &Op) -> bool {
         match op {
             Op::For(f) => ramp(f, &self.defs).is_some(),
             Op::If(i) => [&i.then, &i.els].into_iter().flatten().all(|s| self.is_simple(&s.op)),

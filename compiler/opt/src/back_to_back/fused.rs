@@ -88,17 +88,27 @@ fn difference(kernel: &Kernel, region: &[Stmt], at: usize, uses: &Uses) -> Optio
     else {
         return None;
     };
-    let writes =
-        |s: &Stmt, t: Tile| tile_accesses(kernel, s).iter().any(|(m, w)| *m == AccessMode::Write && w.tile == t);
-    let sub = region[..at].iter().rposition(|s| writes(s, x.tile))?;
+    let sub = region[..at].iter().rposition(|s| writes(kernel, s, x.tile))?;
     let of = plain(&region[sub].op)?;
     let [Operand::Tile(t), Operand::Tile(a), Operand::Tile(column)] = &of.operands[..] else { return None };
     let is = of.instr.get().sem == Sem::RowExpandBinary(BinOp::Sub) && t == x && uses.get(&x.tile) == Some(&[1, 1]);
-    let same = [a, column].iter().all(|t| !region[sub + 1..at].iter().any(|s| writes(s, t.tile)));
-    let simple = region[sub + 1..at].iter().all(|s| s.op.is_pure() || matches!(s.op, Op::Inst(_) | Op::Alloc { .. }));
+    let same = unchanged(kernel, &region[sub + 1..at], [a.tile, column.tile]);
     let floats =
         [d, x, a, column].iter().all(|t| kernel.tiles[t.tile].ty.dtype == DType::F32 && is_private(kernel, t.tile));
-    (is && same && simple && floats).then_some((sub, at))
+    (is && same && floats).then_some((sub, at))
+}
+
+/// Whether a statement writes a tile.
+fn writes(kernel: &Kernel, stmt: &Stmt, tile: Tile) -> bool {
+    tile_accesses(kernel, stmt).iter().any(|(mode, t)| *mode == AccessMode::Write && t.tile == tile)
+}
+
+/// Whether these statements, which neither branch nor repeat, leave tiles as they are.
+fn unchanged(kernel: &Kernel, between: &[Stmt], tiles: [Tile; 2]) -> bool {
+    between.iter().all(|s| {
+        let simple = s.op.is_pure() || matches!(s.op, Op::Inst(_) | Op::Alloc { .. });
+        simple && !tiles.iter().any(|t| writes(kernel, s, *t))
+    })
 }
 
 /// A product, its copy and the addition by their numbers in a region, the sum, and what is added.
@@ -125,11 +135,7 @@ fn addition(kernel: &Kernel, region: &[Stmt], at: usize, uses: &Uses) -> Option<
         let plain = [p.d, acc, term, other, sum].iter().all(|t| is_whole(kernel, t) && t.valid == sum.valid)
             && [acc, other, sum].iter().all(|t| kernel.tiles[t.tile].ty.dtype == DType::F32);
         // Its operands are the same where the sum is.
-        let between = region[product_at + 1..at].iter().all(|s| {
-            let simple = s.op.is_pure() || matches!(s.op, Op::Inst(_) | Op::Alloc { .. });
-            let writes = |t: Tile| tile_accesses(kernel, s).iter().any(|(m, w)| *m == AccessMode::Write && w.tile == t);
-            simple && !writes(p.a.tile) && !writes(p.b.tile)
-        });
+        let between = unchanged(kernel, &region[product_at + 1..at], [p.a.tile, p.b.tile]);
         let sums = [sum, other].iter().all(|t| t.tile != term.tile && is_private(kernel, t.tile));
         (once && plain && between && sums).then_some(Addition { product: product_at, copy, at, sum, other })
     })
