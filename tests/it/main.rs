@@ -3,7 +3,7 @@
 mod accesses;
 mod activations;
 mod arrays;
-mod back_to_back;
+mod attention_unit;
 mod batched;
 mod blocks;
 mod bounds;
@@ -24,6 +24,7 @@ mod filetests;
 mod filled;
 mod fixes;
 mod fixpipe;
+mod fragments;
 mod from_table;
 mod fuzz;
 mod gemms;

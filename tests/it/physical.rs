@@ -51,7 +51,7 @@ fn physical_kernels_compute_the_same() {
             };
             let want = results(&mut run);
             for step in &mut run.plan.steps {
-                let target = ptoc_opt::back_to_back::seen_by(&step.kernel, &run.session.target).into_owned();
+                let target = ptoc_opt::fragments::seen_by(&step.kernel, &run.session.target).into_owned();
                 let plan = placement::plan(&step.kernel, &target).expect("it was placed before");
                 step.kernel = physical(&step.kernel, &plan, &target).into();
                 sound(&step.kernel, &run.name);

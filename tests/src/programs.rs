@@ -149,7 +149,7 @@ impl Prepared {
             let shape = step.shapes[i].iter().map(|&n| n as u64).collect();
             tensors.push(TensorArg { dtype: t.dtype(), shape, data: t.bytes().to_vec() });
         }
-        let target = &*ptoc_opt::back_to_back::seen_by(&step.kernel, &self.session.target);
+        let target = &*ptoc_opt::fragments::seen_by(&step.kernel, &self.session.target);
         let mut launch = InterpreterLaunch {
             tensors,
             dims: step.dims.clone(),

@@ -194,10 +194,10 @@ fn prepare(session: &mut Session, instance: Instance, origin: &RepairOrigin<'_>,
         session.diagnostics.push(debug.called_from(*d));
     }
     let kernel = &prepared.placed.kernel;
-    let target = ptoc_opt::back_to_back::seen_by(kernel, &session.target);
+    let target = ptoc_opt::fragments::seen_by(kernel, &session.target);
     let mut map = MemoryMap::new(kernel, &prepared.placed.placement, &target);
     map.calls = calls::of(&map, &debug);
-    map.registers = ptoc_opt::back_to_back::tile_registers(kernel, &target);
+    map.registers = ptoc_opt::fragments::tile_registers(kernel, &target);
     found.maps.push(map);
     found.costs.extend(target.pipes.time.as_ref().map(|times| BlockCost::new(kernel, times)));
 }

@@ -216,7 +216,15 @@ impl Elaborator<'_> {
         {
             self.check_tile_type(self.hidden_type(loc, view.dtype, rows, cols), span)?;
         }
-        let path = self.path(MemorySpace::Gm, loc, view.dtype, span)?;
+        let mut path = self.path(MemorySpace::Gm, loc, view.dtype, span)?;
+        // Mat takes any order of memory.
+        if path.len() == 2 && path[0].to == MemorySpace::Tile(Loc::Vec) && self.lies_transposed(&view, rows, cols) {
+            let hop = |from, to| ptoc_isa::shortest_path(self.target, from, to, view.dtype).unwrap_or_default();
+            let mat = [hop(MemorySpace::Gm, Loc::Mat), hop(MemorySpace::Tile(Loc::Mat), loc)];
+            if mat.iter().all(|hops| hops.len() == 1) {
+                path = mat.concat();
+            }
+        }
         let load = instr_for(Sem::Load).ok_or(ErrorReported)?;
         let mut here: Option<TileVal> = None;
         for hop in path {

@@ -7,7 +7,7 @@
 //! number of arguments and four arguments. A CTA stops at its first failure, so its five words are that block's.
 
 use crate::allocation::{MOST_THREADS, residents};
-use crate::back_to_back::ArrayMap;
+use crate::fragments::ArrayMap;
 use crate::gemm::GemmAbi;
 use ptoc_abi::Raster;
 use ptoc_exec::Failure;
@@ -117,12 +117,23 @@ impl Abi {
         out.extend(a.params.iter().chain(&turns).map(|&n| n as u64));
         out.extend([blocks, a.status, a.scratch]);
         out.extend(self.gemm.iter().flat_map(|gemm| gemm.numbers(a)));
+        out.extend(self.told().map(|array| u64::from(array.is_mapped(a))));
         out
+    }
+
+    /// Arrays of which a launch says whether bulk copies can bring them.
+    pub fn told(&self) -> impl Iterator<Item = &ArrayMap> {
+        self.arrays.iter().filter(|array| array.told)
     }
 
     /// How many those are.
     pub fn arguments_len(&self) -> usize {
-        self.tensors + self.params + self.rank + 3 + self.gemm.as_ref().map_or(0, GemmAbi::numbers_len)
+        self.tensors + self.params + self.rank + 3 + self.numbers_len()
+    }
+
+    /// Numbers of products.
+    pub fn numbers_len(&self) -> usize {
+        self.gemm.as_ref().map_or(0, GemmAbi::numbers_len) + self.told().count()
     }
 
     /// Tensor maps, which are the parameters behind those.

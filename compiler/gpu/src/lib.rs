@@ -11,13 +11,14 @@
 mod abi;
 mod allocation;
 mod atomics;
-mod back_to_back;
 mod bounds;
 mod control;
 mod demand;
 mod dependences;
+mod division;
 mod emit;
 mod exponents;
+mod fragments;
 mod gather;
 mod gemm;
 mod iterations;
@@ -44,8 +45,8 @@ mod vectors;
 
 pub use abi::{Abi, Arguments, NO_FAILURE, extents};
 pub use allocation::MOST_SHARED;
-pub use back_to_back::ArrayMap;
 pub use emit::{Compiled, Options, compile};
+pub use fragments::ArrayMap;
 pub use gemm::{GemmAbi, HALVES, Major, Obstacle, OperandSide, compile_kernel};
 pub use pipeline::GPU_PASSES;
 pub use unsupported::{RefusalCode, Refused};

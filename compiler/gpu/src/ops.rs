@@ -1,22 +1,22 @@
 //! Arithmetic, comparisons and casts.
 //!
-//! A row of loop IR is an instruction of PTX, or a few. Divisions get a harmless divisor first, and the documented
-//! result is selected afterwards: PTX promises none for a divisor of 0.
+//! A row of loop IR is an instruction of PTX, or a few.
 
+use crate::division::{divide, divide_unsigned};
 use crate::emit::{Emit, Val, class};
 use ptoc_ir::loops::{BinOp, Cast, CmpOp, LTy, Op, UnOp};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
 
 /// The signed type of an integer register.
-fn signed(ty: LTy) -> Type {
+pub(crate) fn signed(ty: LTy) -> Type {
     if ty == LTy::I64 { Type::S64 } else { Type::S32 }
 }
 
-fn unsigned(ty: LTy) -> Type {
+pub(crate) fn unsigned(ty: LTy) -> Type {
     if ty == LTy::I64 { Type::U64 } else { Type::U32 }
 }
 
-fn bits(ty: LTy) -> Type {
+pub(crate) fn bits(ty: LTy) -> Type {
     match ty {
         LTy::Bool => Type::Pred,
         LTy::I64 => Type::B64,
@@ -149,8 +149,8 @@ impl Emit<'_> {
             BinOp::Or => plain(self, Arith::Or, bits(ty)),
             BinOp::Xor => plain(self, Arith::Xor, bits(ty)),
             BinOp::Shl | BinOp::Shr | BinOp::ShrU => self.shift(op, ty, a, b),
-            BinOp::Div | BinOp::DivFloor | BinOp::Rem | BinOp::RemFloor => self.divide(op, ty, a, b, known),
-            BinOp::DivU | BinOp::RemU => self.divide_unsigned(op, ty, a, b, known),
+            BinOp::Div | BinOp::DivFloor | BinOp::Rem | BinOp::RemFloor => divide(&mut self.b, op, ty, (a, b), known),
+            BinOp::DivU | BinOp::RemU => divide_unsigned(&mut self.b, op, ty, (a, b), known),
             // Of floats only.
             BinOp::Scale => plain(self, Arith::MulLo, signed(ty)),
         }
@@ -194,66 +194,6 @@ impl Emit<'_> {
             _ => (Arith::Shr, unsigned(ty)),
         };
         self.b.arith(arith, ty, &[a, count])
-    }
-
-    fn divide(&mut self, op: BinOp, ty: LTy, a: Src, b: Src, known: Option<u64>) -> VReg {
-        let s = signed(ty);
-        let ones = if ty == LTy::I64 { u64::MAX } else { u64::from(u32::MAX) };
-        let harmless = known.is_some_and(|n| n & ones != 0 && n & ones != ones);
-        let mut divisor = b;
-        let (mut zero, mut minus) = (None, None);
-        if !harmless {
-            let is_zero = self.b.setp(Cmp::Eq, s, b, Src::Imm(0));
-            let is_minus = self.b.setp(Cmp::Eq, s, b, Src::Imm(ones));
-            let bad = self.b.arith(Arith::Or, Type::Pred, &[is_zero.into(), is_minus.into()]);
-            divisor = Src::Reg(self.b.selp(bits(ty), Src::Imm(1), b, bad));
-            (zero, minus) = (Some(is_zero), Some(is_minus));
-        }
-        let quotient = self.b.arith(Arith::Div, s, &[a, divisor]);
-        let product = self.b.arith(Arith::MulLo, s, &[quotient.into(), divisor]);
-        let remainder = self.b.arith(Arith::Sub, s, &[a, product.into()]);
-        // With the harmless divisor 1 the remainder is 0: right for -1, and replaced below for 0.
-        let adjust = matches!(op, BinOp::DivFloor | BinOp::RemFloor).then(|| {
-            let inexact = self.b.setp(Cmp::Ne, s, remainder, Src::Imm(0));
-            let signs = self.b.arith(Arith::Xor, bits(ty), &[remainder.into(), b]);
-            let differ = self.b.setp(Cmp::Lt, s, signs, Src::Imm(0));
-            self.b.arith(Arith::And, Type::Pred, &[inexact.into(), differ.into()])
-        });
-        if matches!(op, BinOp::Rem | BinOp::RemFloor) {
-            let mut result = remainder;
-            if let Some(adjust) = adjust {
-                let moved = self.b.arith(Arith::Add, s, &[remainder.into(), b]);
-                result = self.b.selp(bits(ty), moved, result, adjust);
-            }
-            return match zero {
-                Some(zero) => self.b.selp(bits(ty), a, result, zero),
-                None => result,
-            };
-        }
-        let mut result = quotient;
-        if let Some(adjust) = adjust {
-            let below = self.b.arith(Arith::Sub, s, &[quotient.into(), Src::Imm(1)]);
-            result = self.b.selp(bits(ty), below, result, adjust);
-        }
-        if let (Some(zero), Some(minus)) = (zero, minus) {
-            let negated = self.b.arith(Arith::Sub, s, &[Src::Imm(0), a]);
-            let result = self.b.selp(bits(ty), negated, result, minus);
-            return self.b.selp(bits(ty), Src::Imm(ones), result, zero);
-        }
-        result
-    }
-
-    fn divide_unsigned(&mut self, op: BinOp, ty: LTy, a: Src, b: Src, known: Option<u64>) -> VReg {
-        let u = unsigned(ty);
-        let ones = if ty == LTy::I64 { u64::MAX } else { u64::from(u32::MAX) };
-        let (arith, otherwise) = if op == BinOp::DivU { (Arith::Div, Src::Imm(ones)) } else { (Arith::Rem, a) };
-        if known.is_some_and(|n| n & ones != 0) {
-            return self.b.arith(arith, u, &[a, b]);
-        }
-        let zero = self.b.setp(Cmp::Eq, u, b, Src::Imm(0));
-        let divisor = self.b.selp(bits(ty), Src::Imm(1), b, zero);
-        let result = self.b.arith(arith, u, &[a, divisor.into()]);
-        self.b.selp(bits(ty), otherwise, result, zero)
     }
 
     pub(crate) fn compare(&mut self, op: CmpOp, ty: LTy, a: Src, b: Src) -> VReg {

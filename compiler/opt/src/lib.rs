@@ -6,10 +6,10 @@
 #![forbid(unsafe_code)]
 
 pub mod analyses;
-pub mod back_to_back;
 pub mod clock;
 pub mod contraction;
 pub mod copy_propagation;
+pub mod fragments;
 pub mod fusion;
 pub mod grid_coarsen;
 pub mod grid_split;

@@ -10,8 +10,8 @@ mod epilogue;
 
 pub use epilogue::{ElementArray, Epilogue, EpilogueStep, Place};
 
-use crate::back_to_back;
 use crate::contraction::{self, Depth, From, KLoop, Product, Products};
+use crate::fragments;
 use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
@@ -128,7 +128,7 @@ pub fn numerics(kernel: &Kernel, target: &Target) -> Numerics {
     if let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) {
         return Numerics { sums: factors.map(|dtype| (dtype, profile)).into(), ..Numerics::default() };
     }
-    let several = back_to_back::find(kernel, target).ok();
+    let several = fragments::find(kernel, target).ok();
     several.map_or_else(Numerics::default, |several| Numerics {
         sums: vec![(several.factors, several.profile)],
         exponential: several.exponential,

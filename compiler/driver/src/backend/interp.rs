@@ -85,7 +85,7 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
         let data = if bytes.len() as u64 > MEMORY { Vec::new() } else { bytes.to_vec() };
         args.push(ptoc_interp::TensorArg { dtype: step.dtype(argument), shape, data });
     }
-    let target = ptoc_opt::back_to_back::seen_by(&step.kernel, &session.target).into_owned();
+    let target = ptoc_opt::fragments::seen_by(&step.kernel, &session.target).into_owned();
     let capacity = Loc::ALL.into_iter().map(|loc| (loc, target.memory(loc).capacity)).collect();
     // Whoever looks on knows the statements of the plan's kernel, and sees them one after another.
     let physical = if observer.is_some() { None } else { step.pipes(session, schedule) };

@@ -17,8 +17,8 @@ pub(crate) use arguments::{map, value};
 
 use crate::abi::Abi;
 use crate::allocation::MOST_SHARED;
-use crate::back_to_back;
 use crate::emit::{Compiled, Options, name};
+use crate::fragments;
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
 use arguments::{ARRAYS, MAPPED, ROW};
@@ -27,7 +27,7 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{MemTy, Module};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
-use ptoc_opt::back_to_back::find as several;
+use ptoc_opt::fragments::find as several;
 use ptoc_opt::matrix_unit::{self, ArrayMatrix, Number, UnitProduct};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Label, MmaType, Op as Ptx, Round, Sm90, Space, Special, Src, Symbol, Type,
@@ -53,7 +53,7 @@ const PRODUCER: u32 = 40;
 const CONSUMER: u32 = 232;
 
 /// Compiles a kernel, of which `module` is the loop IR: on the tensor cores where [`matrix_unit::find`] or
-/// [`ptoc_opt::back_to_back::find`] says so, unless `exact` forbids it: sums of integers are exact there.
+/// [`ptoc_opt::fragments::find`] says so, unless `exact` forbids it: sums of integers are exact there.
 ///
 /// # Errors
 /// What has no translation.
@@ -66,7 +66,7 @@ pub fn compile_kernel(
 ) -> Result<Compiled, Refused> {
     match (matrix_unit::find(kernel, target), several(kernel, target)) {
         (Ok(product), _) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
-        (_, Ok(products)) if !exact => back_to_back::compile(&products, module),
+        (_, Ok(products)) if !exact => fragments::compile(&products, module),
         _ => crate::emit::compile(module, options),
     }
 }

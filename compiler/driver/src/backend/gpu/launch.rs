@@ -124,7 +124,11 @@ impl Ready<'_> {
 
 /// Warnings of operands that bulk copies cannot bring to the tensor cores.
 fn by_elements(step: &PlannedLaunch, code: &Code) -> Vec<Diagnostic> {
-    let Some(gemm) = &code.compiled.abi.gemm else { return Vec::new() };
+    let (abi, params) = (&code.compiled.abi, step.params());
+    let mut found = abi.gemm.as_ref().map_or_else(Vec::new, |gemm| gemm.obstacles(&params));
+    found.extend(abi.arrays.iter().filter_map(|array| array.obstacle(&params)));
+    found.sort_by_key(|(tensor, _)| *tensor);
+    found.dedup_by_key(|(tensor, _)| *tensor);
     let warning = |(tensor, obstacle): (u32, Obstacle)| {
         let tensor = &step.kernel.tensors[TensorId::from_u32(tensor)];
         let name = |n: u32| step.kernel.dims.values().nth(n as usize).map(|d| format!("`{}`", d.name));
@@ -151,7 +155,7 @@ fn by_elements(step: &PlannedLaunch, code: &Code) -> Vec<Diagnostic> {
         let message = format!("`{}` is loaded element by element: {why}", tensor.name);
         Diagnostic::warning(codes::OPERAND_BY_ELEMENTS, tensor.span, message).with_help(help)
     };
-    gemm.obstacles(&step.params()).into_iter().map(warning).collect()
+    found.into_iter().map(warning).collect()
 }
 
 /// Why a launch has not come to its end.

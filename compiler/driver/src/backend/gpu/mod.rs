@@ -24,7 +24,7 @@ use ptoc_gpu::{GPU_PASSES, Options, RefusalCode, Refused};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
-use ptoc_opt::{back_to_back, matrix_unit};
+use ptoc_opt::{fragments, matrix_unit};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_ptx::LineTable;
@@ -208,7 +208,7 @@ fn text(sources: &SourceMap, code: &ptoc_gpu::Compiled, kernel: &Kernel) -> Stri
 fn reason(session: &Session, kernel: &Kernel) -> String {
     let one = matrix_unit::find(kernel, &session.target).map(|_| ());
     // Of several products, what hinders them counts.
-    let found = one.or_else(|one| match back_to_back::find(kernel, &session.target) {
+    let found = one.or_else(|one| match fragments::find(kernel, &session.target) {
         Ok(_) => Ok(()),
         Err(several) => Err(if several.is_empty() { one } else { several }),
     });

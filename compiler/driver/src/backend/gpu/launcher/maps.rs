@@ -1,7 +1,7 @@
 //! What a launch passes to products on the tensor cores, as C: numbers, and the tensor maps of operands.
 
 use ptoc_gpu::{Abi, GemmAbi, HALVES, Major, OperandSide};
-use ptoc_opt::back_to_back::PART;
+use ptoc_opt::fragments::PART;
 use ptoc_opt::matrix_unit::{Extent, Number};
 use std::fmt::Write as _;
 
@@ -19,15 +19,29 @@ pub(super) fn of(abi: &Abi) -> String {
         product(&mut body, gemm);
         n = 2;
     }
+    let mut told = abi.numbers_len() - abi.told().count();
     for array in &abi.arrays {
-        let (pitch, total) = (number(&array.pitch), number(&array.total));
+        let (pitch, total, tensor) = (number(&array.pitch), number(&array.total), array.tensor);
+        let mut base = format!("tensors[{tensor}]");
         let _ = write!(
             body,
-            "    pitch = {pitch} < 8 ? 8 : {pitch};\n    rows = {total} / pitch < 1 ? 1 : {total} / pitch;\n    result \
-             = NAME_map(maps + {}, tensors[{}], (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {PART}, \
+            "    pitch = {pitch} < 8 ? 8 : {pitch};\n    rows = {total} / pitch < 1 ? 1 : {total} / pitch;\n",
+        );
+        if array.told {
+            let _ = write!(
+                body,
+                "    words[{told}] = {base} % 16 == 0 && pitch % 8 == 0 && {pitch} == pitch && {total} >= pitch && \
+                 pitch < (INT64_C(1) << 31) && rows < (INT64_C(1) << 31);\n    \
+                 if (!words[{told}]) pitch = {PART}, rows = 1;\n"
+            );
+            base = format!("{base} / 16 * 16");
+            told += 1;
+        }
+        let _ = write!(
+            body,
+            "    result = NAME_map(maps + {}, {base}, (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {PART}, \
              {}, 0, 0, 0);\n    if (result) return result;\n",
             128 * n,
-            array.tensor,
             array.lines
         );
         n += 1;

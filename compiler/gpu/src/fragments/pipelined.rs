@@ -8,8 +8,8 @@
 use super::Code;
 use ptoc_ir::tile::{For, Inst, Kernel, Op, Operand, Region, Stmt, Tile, Value};
 use ptoc_isa::Sem;
-use ptoc_opt::back_to_back::ordered;
 use ptoc_opt::contraction::{From, Product, load, moved, product};
+use ptoc_opt::fragments::ordered;
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
 
 /// Registers of a thread for tiles, with the sums of one more product.

@@ -1,14 +1,18 @@
-//! Products whose tiles stay in registers between them ([`ptoc_opt::back_to_back`]): attention.
+//! Products whose tiles stay in registers ([`ptoc_opt::fragments`]): attention, parts of k, groups of problems.
 //!
-//! The statements of a block are walked twice. A thread of the producer walks loops and scalar code, and brings the
-//! window of each load to a ring of slots in shared memory. Consumers, warp-groups with 64 rows of the block each, walk
-//! all of it: tiles are fragments in their registers, in the arrangement of the unit's sums. A column of a fragment is
-//! in four threads of a warp, which exchange what a reduction of rows asks for; whatever else is done row by row needs
-//! nobody else. Weights of a product are its left operand as they stand.
+//! The statements of a block are walked twice. The producer walks loops and scalar code, and brings the window of each
+//! load to a ring of slots in shared memory: one thread by bulk copies, or all of it by elements. Consumers,
+//! warp-groups with 64 rows of the block each, walk all of it: tiles are fragments in their registers, in the
+//! arrangement of the unit's sums. A column of a fragment is in four threads of a warp, which exchange what a reduction
+//! of rows asks for; whatever else is done row by row needs nobody else. Weights of a product are its left operand as
+//! they stand.
 
+mod accumulated;
 mod arguments;
+mod checks;
 mod elements;
 mod exponentials;
+mod gathered;
 mod loads;
 mod pending;
 mod pipelined;
@@ -32,10 +36,11 @@ use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, Value};
-use ptoc_opt::back_to_back::BackToBack;
 use ptoc_opt::contraction::{From, product};
+use ptoc_opt::fragments::FragmentKernel;
 use ptoc_ptx::{
-    Address, Arith, Builder, Class, Cmp, Op as Ptx, PtxKernel, Round, Sm90, Space, Special, Src, Symbol, Type, VReg,
+    Address, Arith, Builder, Class, Cmp, Label, Op as Ptx, PtxKernel, Round, Sm90, Space, Special, Src, Symbol, Type,
+    VReg,
 };
 use rustc_hash::FxHashMap;
 
@@ -46,18 +51,32 @@ const ROWS: u32 = 64;
 /// What slots are multiples of: the swizzle's pattern.
 const PATTERN: u32 = 1024;
 
-/// The named barrier of consumers.
+/// The named barriers of consumers, and of the producer's threads.
 const CONSUMERS: u64 = 1;
+const PRODUCERS: u64 = 2;
 
 /// Code in the making, of one of both roles at a time.
 struct Code<'k> {
     b: Builder,
     kernel: &'k Kernel,
-    plan: &'k BackToBack,
+    plan: &'k FragmentKernel,
     defs: Definitions<'k>,
     /// Windows that are loaded, in the order of the plan.
     rings: Vec<Ring>,
     maps: Vec<VReg>,
+    /// Predicates that bulk copies can bring the arrays of windows, where a launch says so.
+    mapped: Vec<Option<VReg>>,
+    /// All threads of the producer walk, since they bring some windows element by element.
+    gathers: bool,
+    /// The predicate of the thread that issues bulk copies.
+    leads: VReg,
+    /// The end, the status, the block's number and the number of CTAs: of blocks whose checks may fail.
+    done: Label,
+    status: VReg,
+    block: VReg,
+    ctas: VReg,
+    /// Rows of the loop IR's table of checks, by the number of the check.
+    checks: Vec<u32>,
     /// Addresses of the arrays.
     tensors: Vec<VReg>,
     values: FxHashMap<Value, Src>,
@@ -100,13 +119,17 @@ const FEW: u32 = 120;
 impl Registers {
     /// Of 65,536. Two CTAs of one consumer are as good as one of two: while the products of one are under way, the
     /// other computes weights; three, where tiles are so small, hide more latencies.
-    fn new(consumers: u32, shared: u32, tiles: u32) -> Registers {
-        match consumers {
-            1 if residents(shared) > 2 && tiles <= FEW => Registers { moved: Some([24, 136]), resident: 3 },
-            1 if residents(shared) > 1 => Registers { moved: Some([24, 232]), resident: 2 },
+    fn new(consumers: u32, shared: u32, tiles: u32, gathers: bool) -> Registers {
+        let few = if gathers { FEW - 8 } else { FEW };
+        match (consumers, gathers) {
+            (1, false) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([24, 136]), resident: 3 },
+            (1, true) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([40, 128]), resident: 3 },
+            (1, false) if residents(shared) > 1 => Registers { moved: Some([24, 232]), resident: 2 },
+            (1, true) if residents(shared) > 1 => Registers { moved: Some([40, 216]), resident: 2 },
             // An equal share is all that a thread can have.
-            1 => Registers { moved: None, resident: 1 },
-            _ => Registers { moved: Some([24, 240]), resident: 1 },
+            (1, _) => Registers { moved: None, resident: 1 },
+            (_, false) => Registers { moved: Some([24, 240]), resident: 1 },
+            (_, true) => Registers { moved: Some([40, 232]), resident: 1 },
         }
     }
 }
@@ -115,12 +138,13 @@ impl Registers {
 ///
 /// # Errors
 /// Mistakes of this crate.
-pub(crate) fn compile(plan: &BackToBack, module: &Module) -> Result<Compiled, Refused> {
+pub(crate) fn compile(plan: &FragmentKernel, module: &Module) -> Result<Compiled, Refused> {
     let internal = |message: String| Refused::new(RefusalCode::Internal, Span::default(), message);
-    let consumers = plan.rows / ROWS;
+    let consumers = consumers(plan);
     let rings = Ring::all(&plan.loads);
     let bytes = PATTERN + plan.loads.iter().map(|load| load.bytes()).sum::<u32>();
-    let registers = Registers::new(consumers, bytes, plan.registers + ahead_registers(&plan.kernel.body));
+    let gathers = plan.loads.iter().any(|load| load.by_threads());
+    let registers = Registers::new(consumers, bytes, plan.registers + ahead_registers(&plan.kernel.body), gathers);
     let abi = Abi {
         tensors: module.tensors.len(),
         params: module.launch.params.len(),
@@ -133,11 +157,16 @@ pub(crate) fn compile(plan: &BackToBack, module: &Module) -> Result<Compiled, Re
         gemm: None,
         arrays: plan.loads.iter().map(ArrayMap::new).collect(),
     };
-    let (mut ptx, sites) = kernel_code(plan, &abi, rings, (&module.name, &registers))
+    let (mut ptx, sites) = kernel_code(plan, &abi, rings, (module, &registers))
         .ok_or_else(|| internal("a kernel that was taken has no translation".into()))?;
     ptx.resident = Some(registers.resident);
     ptoc_ptx::verify(&ptx).map_err(|e| internal(e.to_string()))?;
-    Ok(Compiled { kernel: ptx, abi, sites, checks: false })
+    Ok(Compiled { kernel: ptx, abi, sites, checks: plan.checks })
+}
+
+/// Warp-groups that multiply: blocks of fewer rows than one has leave some of them unused.
+fn consumers(plan: &FragmentKernel) -> u32 {
+    plan.rows.div_ceil(ROWS)
 }
 
 /// Registers for the sums of a product that may be issued an iteration ahead: the largest that starts at zero.
@@ -151,12 +180,12 @@ fn ahead_registers(region: &Region) -> u32 {
 
 /// Parameters in the order of [`Abi::arguments`], maps, barriers, and both roles.
 fn kernel_code(
-    plan: &BackToBack,
+    plan: &FragmentKernel,
     abi: &Abi,
     rings: Vec<Ring>,
-    (of, registers): (&str, &Registers),
+    (module, registers): (&Module, &Registers),
 ) -> Option<(PtxKernel, Vec<Span>)> {
-    let kernel = &plan.kernel;
+    let (kernel, of) = (&plan.kernel, &module.name);
     let mut b = Builder::new(name(of), abi.threads);
     let smem = b.symbol(Symbol { name: "smem".into(), space: Space::Shared, align: PATTERN, size: None });
     let count = abi.arguments_len();
@@ -164,12 +193,22 @@ fn kernel_code(
     let maps: Vec<VReg> = (0..rings.len()).map(|n| b.tensor_map(format!("{}_{}", name(of), count + n))).collect();
     b.comment("products in a row on the tensor cores");
     let loaded: Vec<VReg> = params.iter().map(|p| b.ld(Space::Param, Type::U64, Address::param(*p))).collect();
-    let tensors = loaded[..abi.tensors].iter().map(|address| {
+    let global = |b: &mut Builder, address: VReg| {
         let at = b.reg(Class::B64);
-        b.push(Ptx::CvtaTo(Space::Global), &[at], &[(*address).into()]);
+        b.push(Ptx::CvtaTo(Space::Global), &[at], &[address.into()]);
         at
+    };
+    let tensors: Vec<VReg> = loaded[..abi.tensors].iter().map(|address| global(&mut b, *address)).collect();
+    let status = match plan.checks {
+        true => global(&mut b, loaded[abi.tensors + abi.params + abi.rank + 1]),
+        false => loaded[0],
+    };
+    let mut told = loaded[count - abi.numbers_len()..].iter();
+    let mapped = abi.arrays.iter().map(|array| {
+        let good = array.told.then(|| told.next()).flatten()?;
+        Some(b.setp(Cmp::Ne, Type::U64, *good, Src::Imm(0)))
     });
-    let tensors = tensors.collect();
+    let mapped: Vec<Option<VReg>> = mapped.collect();
     let thread = b.mov(Type::U32, Src::Special(Special::Tid));
     let lane = b.arith(Arith::And, Type::B32, &[thread.into(), Src::Imm(31)]);
     let base = b.mov(Type::U32, Src::Symbol(smem));
@@ -177,7 +216,16 @@ fn kernel_code(
     let base = b.arith(Arith::And, Type::B32, &[base.into(), Src::Imm(u64::from(!(PATTERN - 1)))]);
     let (yes, no) = (b.setp(Cmp::Eq, Type::U32, lane, lane), b.setp(Cmp::Ne, Type::U32, lane, lane));
     let first = b.setp(Cmp::Eq, Type::U32, lane, Src::Imm(0));
+    let done = b.label();
     let mut code = Code {
+        mapped,
+        gathers: plan.loads.iter().any(|load| load.by_threads()),
+        leads: yes,
+        done,
+        status,
+        block: thread,
+        ctas: thread,
+        checks: module.checks.iter().map(|row| row.id).collect(),
         defs: Definitions::new(kernel),
         values: FxHashMap::default(),
         tiles: FxHashMap::default(),
@@ -228,7 +276,7 @@ impl Code<'_> {
     }
 
     fn roles(&mut self, turns: &[VReg], abi: &Abi, registers: &Registers) -> Option<()> {
-        let (consumer, done) = (self.b.label(), self.b.label());
+        let (consumer, done) = (self.b.label(), self.done);
         let group = self.u32(Arith::Shr, self.thread, GROUP.ilog2());
         let consumes = self.b.setp(Cmp::Ne, Type::U32, group, Src::Imm(0));
         self.b.bra_if(consumes, true, consumer);
@@ -236,8 +284,10 @@ impl Code<'_> {
             self.b.sm90(Sm90::SetMaxReg { inc: false, count }, &[], &[]);
         }
         // Bulk copies are one thread's work.
-        let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
-        self.b.bra_if(leads, false, done);
+        self.leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
+        if !self.gathers {
+            self.b.bra_if(self.leads, false, done);
+        }
         self.start_rings();
         let known = self.values.clone();
         self.blocks(turns, abi)?;
@@ -280,8 +330,15 @@ impl Code<'_> {
         self.b.place(head);
         let over = self.b.setp(Cmp::Ge, Type::U64, next, all);
         self.b.bra_if(over, true, end);
-        let block = self.b.arith(Arith::Sub, Type::U64, &[all.into(), next.into()]);
-        let block = self.b.arith(Arith::Sub, Type::U64, &[block.into(), Src::Imm(1)]);
+        // The first block that fails is the one that is reported, so those with checks come in their order.
+        let block = match self.plan.checks {
+            true => next,
+            false => {
+                let block = self.b.arith(Arith::Sub, Type::U64, &[all.into(), next.into()]);
+                self.b.arith(Arith::Sub, Type::U64, &[block.into(), Src::Imm(1)])
+            }
+        };
+        (self.block, self.ctas) = (block, ctas);
         let at = coordinates(&mut self.b, block, turns, abi.raster);
         let kernel = self.kernel;
         for (dim, at) in kernel.grid.iter().zip(at) {

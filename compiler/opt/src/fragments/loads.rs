@@ -6,6 +6,7 @@ use crate::matrix_unit::{Number, launch_number};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{Op, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
 use ptoc_isa::Loc;
+use ptoc_tensor::DType;
 
 /// An operand that bulk copies bring.
 #[derive(Clone, Debug)]
@@ -28,6 +29,15 @@ pub struct OperandLoad {
     pub lines: u32,
     /// See above.
     pub length: u32,
+    /// Lines of a slot: those of a left operand that the unit reads are 64 at least.
+    pub held: u32,
+    /// The window.
+    pub view: ViewRef,
+    /// Bulk copies can bring its array in every launch; else a launch says whether they can.
+    pub aligned: bool,
+    /// Whether its rows or its columns (0, 1) are how deep products are, which may be fewer than the tile's: the others
+    /// have to be zeros then.
+    pub depth: Option<usize>,
     /// Slots of shared memory: iterations that the author wants under way at once; 1 outside of loops.
     pub slots: u32,
 }
@@ -41,6 +51,9 @@ const PATTERN: u32 = 1024;
 /// Bytes of shared memory that each CTA has beside its own.
 const RESERVED: u64 = 1024;
 
+/// Rows of a product.
+const UNIT_ROWS: u32 = 64;
+
 /// Slots of a loop at most.
 const SLOTS: u32 = 4;
 
@@ -52,7 +65,13 @@ impl OperandLoad {
 
     /// Bytes of the parts of all lines that lie in front of the next ones.
     pub fn part_bytes(&self) -> u32 {
-        (self.lines * 2 * PART).next_multiple_of(PATTERN)
+        (self.held * 2 * PART).next_multiple_of(PATTERN)
+    }
+
+    /// Threads bring some windows element by element: of arrays that bulk copies cannot bring, and those that are less
+    /// deep than others.
+    pub fn by_threads(&self) -> bool {
+        !self.aligned || self.depth.is_some()
     }
 
     /// Bytes of all slots, and of two barriers each.
@@ -69,7 +88,7 @@ impl Finder<'_> {
     /// of one warp-group, as one computes while products of the other are under way.
     pub(super) fn slots(&mut self, capacity: u64) -> Result<(), String> {
         let wanted: Vec<u32> = self.loads.iter().map(|l| l.slots).collect();
-        if self.rows == 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) {
+        if self.rows <= 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) {
             return Ok(());
         }
         self.loads.iter_mut().zip(wanted).for_each(|(load, slots)| load.slots = slots);
@@ -92,18 +111,15 @@ impl Finder<'_> {
         true
     }
 
-    /// Every load of a region: to operands of products, on the shortest way.
-    pub(super) fn loads(&mut self, region: &Region, slots: u32, conditional: bool) -> Result<(), String> {
+    /// Every load of a region: to operands of products, on the shortest way, or to registers.
+    pub(super) fn loads(&mut self, region: &Region, slots: u32) -> Result<(), String> {
         for stmt in region {
             if let Some((tile, view)) = load(&stmt.op) {
-                if conditional {
-                    return no("a load depends on a condition");
-                }
                 self.load(&tile, view, region, slots)?;
             }
             match &stmt.op {
-                Op::For(f) => self.loads(&f.body, f.stages.clamp(2, SLOTS), conditional)?,
-                Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.loads(r, slots, true))?,
+                Op::For(f) => self.loads(&f.body, f.stages.clamp(2, SLOTS))?,
+                Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.loads(r, slots))?,
                 _ => {}
             }
         }
@@ -120,6 +136,10 @@ impl Finder<'_> {
             let mut moves = region.iter().filter_map(|s| moved(&s.op)).filter(|(_, from)| from.tile == tile.tile);
             match (moves.next(), moves.next()) {
                 (Some((to, _)), None) if uses(tile.tile).reads == 1 => operand = to,
+                _ if self.is_beside(tile, view) => {
+                    self.beside.insert(tile.tile);
+                    return Ok(());
+                }
                 _ => return no(format!("`{name}` is not moved once, to an operand")),
             }
         }
@@ -138,10 +158,24 @@ impl Finder<'_> {
         let place = self.place(tile, view).ok_or_else(|| {
             format!("where the rows of `{}` lie does not follow from the launch, as bulk copies need it", tensor.name)
         })?;
+        let held = match self.ty(operand.tile).0 {
+            Loc::Left if !place.turned => place.lines.max(UNIT_ROWS),
+            _ => place.lines,
+        };
         let (operand, filled) = (operand.tile, tile.tile);
         self.filled.extend((filled != operand).then_some(filled));
-        self.loads.push(OperandLoad { operand, filled, tensor: view.tensor.as_u32(), slots, ..place });
+        let tensor = view.tensor.as_u32();
+        self.loads.push(OperandLoad { operand, filled, tensor, held, slots, ..place });
         Ok(())
+    }
+
+    /// Whether threads can load their own elements.
+    fn is_beside(&self, tile: &TileRef, view: &ViewRef) -> bool {
+        let tensor = &self.kernel.tensors[view.tensor];
+        let (loc, dtype) = self.ty(tile.tile);
+        let known = matches!(dtype, DType::F32 | DType::I32 | DType::F16 | DType::BF16);
+        let same = dtype == tensor.dtype && view.shape[..] == [tile.valid.0, tile.valid.1] && view.strides.len() == 2;
+        loc == Loc::Vec && known && same && tensor.dir == TensorDir::In && self.fragment(tile.tile).is_ok()
     }
 
     /// The window as lines of an array with dense rows.
@@ -154,8 +188,8 @@ impl Finder<'_> {
         let turned = strides[1].number() != Some(1);
         let (dense, pitch) = if turned { (&strides[0], &strides[1]) } else { (&strides[1], &strides[0]) };
         let (lines, length) = if turned { (tile.cols, tile.rows) } else { (tile.rows, tile.cols) };
-        let aligned = pitch.terms().iter().all(|(_, n)| n % ALIGNED == 0) && !pitch.terms().is_empty();
-        if dense.number() != Some(1) || !aligned || pitch.terms().len() != 1 || lines > 256 {
+        let aligned = pitch.terms().iter().all(|(_, n)| n % ALIGNED == 0);
+        if dense.number() != Some(1) || pitch.terms().len() != 1 || lines > 256 {
             return None;
         }
         let mut total = Poly::constant(1);
@@ -172,17 +206,31 @@ impl Finder<'_> {
         }
         let (pitch, total) = (launch_number(self.kernel, pitch)?, launch_number(self.kernel, &total)?);
         let (operand, filled) = (tile.tile, tile.tile);
-        let (tensor, slots) = (0, 1);
-        Some(OperandLoad { operand, filled, tensor, pitch, total, at, turned, lines, length, slots })
+        let (tensor, slots, view, depth) = (0, 1, view.clone(), None);
+        Some(OperandLoad {
+            operand,
+            filled,
+            tensor,
+            pitch,
+            total,
+            at,
+            turned,
+            lines,
+            length,
+            held: lines,
+            view,
+            aligned,
+            depth,
+            slots,
+        })
     }
 }
 
-/// How many products of a region, and of loops in it, have a tile as an operand.
+/// How many products of a region, and of regions in it, have a tile as an operand.
 fn reads(region: &[Stmt], tile: Tile) -> u32 {
     let of = |stmt: &Stmt| -> u32 {
         let own = product(&stmt.op).is_some_and(|(p, _)| p.a.tile == tile || p.b.tile == tile);
-        let inside = if let Op::For(f) = &stmt.op { reads(&f.body, tile) } else { 0 };
-        u32::from(own) + inside
+        u32::from(own) + stmt.op.regions().map(|r| reads(r, tile)).sum::<u32>()
     };
     region.iter().map(of).sum()
 }

@@ -5,7 +5,8 @@
 
 use super::Code;
 use ptoc_ir::tile::{Op, Operand, Tile};
-use ptoc_opt::back_to_back::ramp;
+use ptoc_opt::contraction::product;
+use ptoc_opt::fragments::ramp;
 use ptoc_ptx::Sm90;
 
 /// A product that nobody has waited for.
@@ -76,12 +77,13 @@ impl Code<'_> {
         }
     }
 
-    /// Whether a statement waits for what it touches alone: it is no loop, and has none inside but those that count up.
-    fn is_simple(&self, op: &Op) -> bool {
+    /// Whether a statement waits for what it touches alone: it is no loop and no product, and has none inside but loops
+    /// that count up.
+    pub(super) fn is_simple(&self, op: &Op) -> bool {
         match op {
             Op::For(f) => ramp(f, &self.defs).is_some(),
             Op::If(i) => [&i.then, &i.els].into_iter().flatten().all(|s| self.is_simple(&s.op)),
-            op => op.regions().next().is_none(),
+            op => op.regions().next().is_none() && product(op).is_none(),
         }
     }
 

@@ -6,8 +6,8 @@ use super::statements::copied;
 use ptoc_ir::formula::typed;
 use ptoc_ir::tile::{Inst, Operand, TileRef, Ty};
 use ptoc_isa::{BinOp, Expr, Read, Sem, To, UnOp};
-use ptoc_opt::back_to_back::Fragment;
-use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
+use ptoc_opt::fragments::Fragment;
+use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
 use ptoc_tensor::DType;
 
 /// Where the elements of an operand are.
@@ -45,7 +45,9 @@ impl Code<'_> {
             match operand {
                 Operand::Tile(t) => {
                     types.push(self.kernel.tiles[t.tile].ty.dtype);
-                    sources.push(Source::Tile(self.tile(t.tile)?, self.layout(t.tile)?, row.read(k)));
+                    let regs = self.tile(t.tile)?;
+                    let regs = self.widened(regs, self.kernel.tiles[t.tile].ty.dtype);
+                    sources.push(Source::Tile(regs, self.layout(t.tile)?, row.read(k)));
                 }
                 Operand::Scalar(v) => {
                     let Ty::D(ty) = self.kernel.values[*v].ty else { return None };
@@ -111,6 +113,17 @@ impl Code<'_> {
             }
         }
         Some(())
+    }
+
+    /// Elements as f32, of which a register has two where they are narrow.
+    fn widened(&mut self, regs: Vec<VReg>, dtype: DType) -> Vec<VReg> {
+        let from = match dtype {
+            DType::F16 => Type::F16,
+            DType::BF16 => Type::BF16,
+            _ => return regs,
+        };
+        let halves = self.unpacked(&regs, dtype);
+        halves.into_iter().map(|half| self.b.cvt(Type::F32, from, Round::None, half)).collect()
     }
 
     /// Rows times a column. Where a thread's rows are multiplied by 1, they stay: so it is with sums of a softmax as

@@ -3,10 +3,10 @@
 //! A slot has two `mbarrier`s: one completes when the bytes of the window are there, the other when all warps of
 //! consumers have done with it.
 
-use super::{CONSUMERS, Code, GROUP, ROWS};
+use super::{CONSUMERS, Code, GROUP, consumers};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{Tile, Value};
-use ptoc_opt::back_to_back::{OperandLoad, PART};
+use ptoc_opt::fragments::{OperandLoad, PART};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
 /// The slots of a load.
@@ -21,8 +21,8 @@ pub(super) struct Ring {
     at: u32,
     barriers: u32,
     /// Lines of a window, parts of them, and bytes of a part.
-    lines: u32,
-    parts: u32,
+    pub lines: u32,
+    pub parts: u32,
     pub part: u32,
     pub turned: bool,
     /// The slot at hand, and the parity of its phase.
@@ -55,10 +55,13 @@ impl Ring {
     }
 }
 
+/// Bytes of a line of a part.
+pub(super) const LINE: u32 = 128;
+
 impl Code<'_> {
     /// The first thread makes the barriers.
     pub(super) fn make_barriers(&mut self) {
-        let consumers = self.plan.rows / ROWS;
+        let consumers = consumers(self.plan);
         let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
         self.only_if(leads, true, |c| {
             for ring in c.rings.clone() {
@@ -80,7 +83,7 @@ impl Code<'_> {
         }
     }
 
-    fn state(&self, ring: usize) -> [VReg; 2] {
+    pub(super) fn state(&self, ring: usize) -> [VReg; 2] {
         self.rings[ring].state.expect("rings were started")
     }
 
@@ -113,14 +116,45 @@ impl Code<'_> {
 
     // ---- the producer -----------------------------------------------------------------------------------------------
 
-    /// Brings the window of a load.
+    /// Brings the window of a load: by bulk copies, which one thread issues, or element by element.
     pub(super) fn bring(&mut self, ring: usize) -> Option<()> {
+        if !self.plan.loads[ring].by_threads() {
+            self.only_if_leads(|c| c.copy_window(ring))?;
+            self.advance(ring);
+            return Some(());
+        }
+        let (copies, next) = (self.b.label(), self.b.label());
+        let whole = self.is_copied(ring)?;
+        self.b.bra_if(whole, true, copies);
+        self.gather_window(ring)?;
+        self.b.bra(next);
+        self.b.place(copies);
+        self.only_if_leads(|c| c.copy_window(ring))?;
+        self.b.place(next);
+        self.advance(ring);
+        Some(())
+    }
+
+    /// Runs `body` on the thread that issues bulk copies: the only one, where threads bring nothing themselves.
+    fn only_if_leads(&mut self, body: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+        if !self.gathers {
+            return body(self);
+        }
+        let skip = self.b.label();
+        self.b.bra_if(self.leads, false, skip);
+        body(self)?;
+        self.b.place(skip);
+        Some(())
+    }
+
+    /// The bulk copies of a window.
+    fn copy_window(&mut self, ring: usize) -> Option<()> {
         let (to, full, free) = self.slot(ring);
         let [_, phase] = self.state(ring);
         let parity = self.u32(Arith::Xor, phase, 1);
         self.b.mbarrier_wait(free, parity);
-        let Ring { parts, part, .. } = self.rings[ring];
-        let bytes = self.rings[ring].bytes();
+        let Ring { parts, part, lines, .. } = self.rings[ring];
+        let bytes = parts * lines * LINE;
         let (map, load) = (self.maps[ring], &self.plan.loads[ring]);
         let [column, row] = [self.coordinate(&load.at[0])?, self.coordinate(&load.at[1])?];
         self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[Src::Addr(full), Src::Imm(bytes.into())]);
@@ -130,7 +164,6 @@ impl Code<'_> {
             let srcs = [Src::Addr(Address::at(to)), map.into(), column.into(), row.into(), Src::Addr(full)];
             self.b.sm90(Sm90::TensorLoad(2), &[], &srcs);
         }
-        self.advance(ring);
         Some(())
     }
 
@@ -171,7 +204,7 @@ impl Code<'_> {
     /// store some, and wait for each other.
     pub(super) fn clear_lines(&mut self, ring: usize, valid: VReg) {
         let Ring { lines, parts, part, .. } = self.rings[ring];
-        let threads = self.plan.rows / ROWS * GROUP;
+        let threads = consumers(self.plan) * GROUP;
         let whole = self.b.setp(Cmp::Ge, Type::S64, valid, Src::Imm(lines.into()));
         self.only_if(whole, false, |c| {
             let (to, ..) = c.slot(ring);

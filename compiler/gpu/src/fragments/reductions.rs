@@ -8,7 +8,7 @@
 use super::Code;
 use ptoc_ir::tile::{TileRef, Value};
 use ptoc_isa::Reduce;
-use ptoc_opt::back_to_back::Fragment;
+use ptoc_opt::fragments::Fragment;
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Shfl, Src, Type, VReg};
 
 /// All lanes of a warp.

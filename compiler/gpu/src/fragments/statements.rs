@@ -3,8 +3,8 @@
 use super::Code;
 use ptoc_ir::tile::{For, If, Inst, Op, Operand, Region, Stmt, Tile};
 use ptoc_isa::Sem;
-use ptoc_opt::back_to_back::{Fragment, Ramp, fragment, ordered, ramp};
 use ptoc_opt::contraction;
+use ptoc_opt::fragments::{Fragment, Ramp, fragment, ordered, ramp};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
 use ptoc_tensor::DType;
 
@@ -39,15 +39,20 @@ impl Code<'_> {
     pub(super) fn statement(&mut self, op: &Op) -> Option<()> {
         self.settle_for(op);
         match op {
-            op if op.is_pure() => self.scalar(op),
-            // Checks that are there hold.
-            Op::Alloc { .. } | Op::Sync(_) | Op::Check { .. } => Some(()),
+            op if op.is_pure() || matches!(op, Op::Load { .. }) => self.scalar(op),
+            Op::Alloc { .. } | Op::Sync(_) => Some(()),
+            Op::Check { cond, check, args } if self.plan.checks => self.check(*cond, *check, args),
+            // Those that are there hold.
+            Op::Check { .. } => Some(()),
             Op::For(f) => match ramp(f, &self.defs) {
                 Some(_) if self.produces => Some(()),
                 Some(ramp) => self.count_up(f, &ramp),
                 None => self.iterate(f),
             },
-            Op::If(i) => self.branch(i),
+            Op::If(i) => {
+                let simple = self.is_simple(op);
+                self.branch(i, simple)
+            }
             Op::Inst(inst) if self.produces => self.produce(inst),
             Op::Inst(inst) => self.consume(inst, op),
             _ => None,
@@ -56,6 +61,9 @@ impl Code<'_> {
 
     fn iterate(&mut self, f: &For) -> Option<()> {
         let (lo, hi) = (self.value(f.lo)?, self.value(f.hi)?);
+        if let Some(sum) = self.accumulation_of(f) {
+            return self.accumulate(f, (lo, hi), &sum);
+        }
         if let Some(ahead) = self.ahead_in(f) {
             return self.pipelined(f, (lo, hi), ahead);
         }
@@ -76,16 +84,22 @@ impl Code<'_> {
         Some(())
     }
 
-    fn branch(&mut self, i: &If) -> Option<()> {
+    fn branch(&mut self, i: &If, simple: bool) -> Option<()> {
         let Src::Reg(cond) = self.value(i.cond)? else { return None };
         let (otherwise, end) = (self.b.label(), self.b.label());
         self.b.bra_if(cond, false, otherwise);
         self.fills.clear();
         self.region(&i.then)?;
+        if !simple {
+            self.wait_for_products();
+        }
         self.b.bra(end);
         self.b.place(otherwise);
         self.fills.clear();
         self.region(&i.els)?;
+        if !simple {
+            self.wait_for_products();
+        }
         self.b.place(end);
         self.fills.clear();
         Some(())
@@ -104,9 +118,11 @@ impl Code<'_> {
             return self.issue(&product, start);
         }
         match (inst.instr.get().sem, &inst.operands[..]) {
-            (Sem::Load, [Operand::Tile(t), _]) => {
-                let ring = self.rings.iter().position(|r| r.filled == t.tile)?;
-                self.wait_for(ring);
+            (Sem::Load, [Operand::Tile(t), Operand::View(v)]) => {
+                match self.rings.iter().position(|r| r.filled == t.tile) {
+                    Some(ring) => self.wait_for(ring),
+                    None => self.load(t, v)?,
+                }
                 Some(())
             }
             // On the way from a window that is there.

@@ -1,8 +1,8 @@
-//! Kernels of several products whose tiles stay in registers between them, as attention has them: which they are. The
-//! code generator and the reference interpreter ask the same, as for kernels that are one product
-//! ([`crate::matrix_unit`]).
+//! Kernels with products whose tiles stay in registers: which they are. Attention, products of a part of k, problems
+//! with sizes of their own, left operands that are computed. The code generator and the reference interpreter ask the
+//! same, as for kernels that are one plain product ([`crate::matrix_unit`]).
 //!
-//! Not names decide, but what happens to tiles: a block has 64 or 128 rows; operands of products are windows of arrays,
+//! Not names decide, but what happens to tiles: a block has 16 to 128 rows; operands of products are windows of arrays,
 //! or rows that were computed; everything else is done row by row: element-wise instructions, reductions of rows,
 //! columns and rows that are repeated. A warp-group then has 64 rows of every tile in the registers of its threads, in
 //! the one arrangement that products leave, and that they take on their left.
@@ -21,8 +21,8 @@ pub use order::ordered;
 pub use scalars::{Ramp, ramp};
 
 use crate::contraction;
-use crate::matrix_unit::asks;
-use pressure::MOST;
+use crate::matrix_unit::{self, asks};
+use pressure::room;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId, Tile, TileRef, Value};
@@ -35,7 +35,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A kernel of that kind.
 #[derive(Clone, Debug)]
-pub struct BackToBack {
+pub struct FragmentKernel {
     /// The kernel whose statements they are: with products that start at what they are added to, and exponentials of
     /// differences as one instruction.
     pub kernel: Kernel,
@@ -45,7 +45,7 @@ pub struct BackToBack {
     pub profile: SumProfile,
     /// How exponentials are computed.
     pub exponential: Exponential,
-    /// Rows of a block.
+    /// Rows of a block: those of an instruction, or fewer.
     pub rows: u32,
     /// Operands that are windows of arrays.
     pub loads: Vec<OperandLoad>,
@@ -55,6 +55,8 @@ pub struct BackToBack {
     pub registers: u32,
     /// Valid rows or columns that are the same for all but the last number of a loop or of the grid: which number.
     pub blocks: FxHashMap<Value, Value>,
+    /// Conditions are checked in its blocks.
+    pub checks: bool,
     /// The source of the first product.
     pub span: Span,
 }
@@ -95,9 +97,9 @@ pub fn fragment(kernel: &Kernel, tile: Tile, rows: u32) -> Option<Fragment> {
 /// A kernel of that kind.
 ///
 /// # Errors
-/// Why it is none; empty if it has no two products for the unit.
-pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
-    if target.matrix_unit.is_empty() || !asks(kernel, target) {
+/// Why it is none; empty if it has no products for the unit, or is one ([`matrix_unit::find`]).
+pub fn find(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
+    if target.matrix_unit.is_empty() || !asks(kernel, target) || matrix_unit::find(kernel, target).is_ok() {
         return Err(String::new());
     }
     let fused = fused::fused(kernel).and_then(|kernel| found(&kernel, target).ok());
@@ -105,22 +107,19 @@ pub fn find(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
 }
 
 /// The same of a kernel as it is.
-fn found(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
+fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
     let mut products = Vec::new();
     gather(&kernel.body, &mut products);
-    if products.len() < 2 {
-        return Err(String::new());
-    }
+    let Some(&(span, first)) = products.first() else { return Err(String::new()) };
     if kernel.grid.is_empty() || kernel.on.is_some() || !kernel.roles.is_empty() {
         return no("a grid of one block, or one with roles or places");
     }
     if kernel.tensors.values().any(|t| t.dir == TensorDir::Scratch || t.stored.is_some()) {
         return no("an argument has a layout of its own, or a tile goes through memory");
     }
-    let (span, first) = products[0];
     let rows = kernel.tiles[first.d.tile].ty.rows;
-    if ![64, 128].contains(&rows) {
-        return no(format!("a block has {rows} rows, and the unit takes 64 or 128"));
+    if ![16, 32, 64, 128].contains(&rows) {
+        return no(format!("a block has {rows} rows, and the unit takes 16, 32, 64 or 128"));
     }
     let mut finder = Finder {
         kernel,
@@ -130,6 +129,9 @@ fn found(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
         valid: FxHashMap::default(),
         loads: Vec::new(),
         filled: FxHashSet::default(),
+        beside: FxHashSet::default(),
+        checks: false,
+        loads_seen: 0,
         factors: None,
         computed: FxHashSet::default(),
         stored: FxHashSet::default(),
@@ -137,9 +139,9 @@ fn found(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
         bounds: kernel.grid.iter().map(|d| (d.index, d.extent)).collect(),
     };
     finder.count(&kernel.body)?;
-    finder.loads(&kernel.body, 1, false)?;
+    finder.loads(&kernel.body, 1)?;
+    finder.region(&kernel.body)?;
     finder.slots(target.memory(Loc::Mat).capacity)?;
-    finder.region(&kernel.body, false)?;
     let Some(factors) = finder.factors else { return no("its products are of no type that the unit has") };
     let Some(profile) = target.sum_profile(factors) else {
         return no(format!("the unit has no products of {factors}"));
@@ -149,8 +151,8 @@ fn found(kernel: &Kernel, target: &Target) -> Result<BackToBack, String> {
     let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
     let exponential = target.gpu.map_or(Exponential::Program, |gpu| gpu.exponential);
-    let (kernel, loads) = (kernel.clone(), finder.loads);
-    Ok(BackToBack { kernel, factors, profile, exponential, rows, loads, needed, registers, blocks, span })
+    let (kernel, loads, checks) = (kernel.clone(), finder.loads, finder.checks);
+    Ok(FragmentKernel { kernel, factors, profile, exponential, rows, loads, needed, registers, blocks, checks, span })
 }
 
 fn no<T>(why: impl Into<String>) -> Result<T, String> {
@@ -181,6 +183,12 @@ struct Finder<'k> {
     loads: Vec<OperandLoad>,
     /// Tiles that only hold what is loaded, on its way to an operand.
     filled: FxHashSet<Tile>,
+    /// Tiles that threads load their own elements of: they are no operands.
+    beside: FxHashSet<Tile>,
+    /// A condition is checked.
+    checks: bool,
+    /// Loads of operands so far.
+    loads_seen: u32,
     factors: Option<DType>,
     /// Arrays that are stored to.
     stored: FxHashSet<TensorId>,

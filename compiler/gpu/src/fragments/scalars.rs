@@ -1,9 +1,11 @@
 //! Scalar code, which every thread computes alike: an instruction of tile IR is one of PTX, or a few.
 
 use super::Code;
+use crate::division::divide;
+use ptoc_ir::loops::{self, LTy};
 use ptoc_ir::tile::{Op, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, UnOp};
-use ptoc_ptx::{Arith, Class, Cmp, Round, Src, Type, VReg};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Round, Space, Src, Type, VReg};
 use ptoc_tensor::DType;
 
 /// The type of arithmetic on values.
@@ -89,10 +91,15 @@ impl Code<'_> {
                 let arith = if op == UnOp::Neg { Arith::Neg } else { Arith::Not };
                 (dst, self.b.arith(arith, ty, &[a]).into())
             }
-            Op::Binary { dst, op: BinOp::Div, a, b } if self.kernel.values[a].ty == Ty::Index => {
-                let by = self.defs.number(b)?;
-                let a = self.value(a)?;
-                (dst, self.quotient(a, by).into())
+            Op::Binary { dst, op: op @ (BinOp::Div | BinOp::Rem), a, b } if self.arithmetic_of(a)? != Type::F32 => {
+                let (x, by) = (self.value(a)?, self.value(b)?);
+                (dst, self.divided(op, self.kernel.values[a].ty, (x, by), self.defs.number(b)).into())
+            }
+            Op::Load { dst, tensor, offset } => {
+                let (offset, base) = (self.value(offset)?, self.tensors[tensor.as_u32() as usize]);
+                let ty = self.arithmetic_of(dst)?;
+                let at = self.b.arith(Arith::MadLo, Type::U64, &[offset, Src::Imm(4), base.into()]);
+                (dst, self.b.ld(Space::Global, bits(ty), Address::at(at)).into())
             }
             Op::Binary { dst, op, a, b } => {
                 let (arith, ty) = binary(op, self.arithmetic_of(a)?)?;
@@ -144,17 +151,19 @@ impl Code<'_> {
         })
     }
 
-    /// A quotient by a positive constant, towards minus infinity.
-    fn quotient(&mut self, a: Src, by: i64) -> VReg {
-        let n = by as u64;
-        if n.is_power_of_two() {
+    /// A quotient, or a remainder. Of indices it is rounded towards minus infinity, of others towards zero.
+    fn divided(&mut self, op: BinOp, ty: Ty, (a, by): (Src, Src), known: Option<i64>) -> VReg {
+        let floor = ty == Ty::Index;
+        let shift = known.filter(|n| floor && op == BinOp::Div && *n > 0 && (*n as u64).is_power_of_two());
+        if let Some(n) = shift {
             return self.b.arith(Arith::Shr, Type::S64, &[a, Src::Imm(n.ilog2().into())]);
         }
-        let quotient = self.b.arith(Arith::Div, Type::S64, &[a, Src::Imm(n)]);
-        let product = self.b.arith(Arith::MulLo, Type::S64, &[quotient.into(), Src::Imm(n)]);
-        let rest = self.b.arith(Arith::Sub, Type::S64, &[a, product.into()]);
-        let negative = self.b.setp(Cmp::Lt, Type::S64, rest, Src::Imm(0));
-        let below = self.b.arith(Arith::Sub, Type::S64, &[quotient.into(), Src::Imm(1)]);
-        self.b.selp(Type::B64, below, quotient, negative)
+        let (op, ty) = match (op, floor) {
+            (BinOp::Div, true) => (loops::BinOp::DivFloor, LTy::I64),
+            (BinOp::Div, false) => (loops::BinOp::Div, LTy::I32),
+            (_, true) => (loops::BinOp::RemFloor, LTy::I64),
+            (_, false) => (loops::BinOp::Rem, LTy::I32),
+        };
+        divide(&mut self.b, op, ty, (a, by), known.map(|n| n as u64))
     }
 }

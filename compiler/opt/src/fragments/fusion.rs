@@ -1,7 +1,7 @@
 //! What placement sees of kernels whose tiles are fragments: those are fused, and held to the registers of a thread, so
 //! the bytes of all tiles do not bound them.
 
-use super::{MOST, find};
+use super::{find, room};
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::memories;
@@ -19,5 +19,5 @@ pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
 /// Registers of a thread that hold tiles at once, and as many as may; `None` of kernels whose tiles are no fragments.
 pub fn tile_registers(kernel: &Kernel, target: &Target) -> Option<[u32; 2]> {
     target.gpu?;
-    find(kernel, target).ok().map(|plan| [plan.registers, MOST])
+    find(kernel, target).ok().map(|plan| [plan.registers, room(&plan.loads)])
 }

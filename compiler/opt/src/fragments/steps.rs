@@ -4,19 +4,19 @@
 use super::{Finder, Fragment, no, ramp};
 use crate::contraction::{self, From, Product};
 use ptoc_ir::formula;
-use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Region, TensorDir, TileRef, Ty, ViewRef};
+use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Region, TensorDir, Tile, TileRef, Ty, ViewRef};
 use ptoc_isa::{BinOp, Expr, Loc, Read, Reduce, RoundMode, Sem, To, UnOp};
 use ptoc_placement::access::{AccessMode, inst_operands};
 use ptoc_tensor::DType;
 
 impl Finder<'_> {
-    pub(super) fn region(&mut self, region: &Region, conditional: bool) -> Result<(), String> {
+    pub(super) fn region(&mut self, region: &Region) -> Result<(), String> {
         for stmt in region {
             self.note_results(&stmt.op);
             match &stmt.op {
-                op if op.is_pure() => self.scalar(op)?,
+                op if op.is_pure() || matches!(op, Op::Load { .. }) => self.scalar(op)?,
                 Op::Alloc { .. } | Op::Sync(_) => {}
-                Op::Inst(inst) => self.inst(inst, &stmt.op, conditional)?,
+                Op::Inst(inst) => self.inst(inst, &stmt.op, region)?,
                 Op::For(f) => match ramp(f, &self.defs) {
                     Some(ramp) => {
                         self.pure(&f.body)?;
@@ -32,13 +32,15 @@ impl Finder<'_> {
                     }
                     None => {
                         self.loops += 1;
-                        self.region(&f.body, conditional)?;
+                        self.region(&f.body)?;
                         self.loops -= 1;
                     }
                 },
-                Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.region(r, true))?,
+                Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.region(r))?,
                 Op::Check { cond, .. } if self.holds(*cond) => {}
-                Op::Check { .. } => return no("a condition is checked beside the products"),
+                // Nothing is on its way to shared memory where a block ends with an error.
+                Op::Check { .. } if self.loads_seen == 0 && self.loops == 0 => self.checks = true,
+                Op::Check { .. } => return no("a condition is checked behind loads"),
                 _ => return no("there is more in the kernel than products and what is done row by row"),
             }
         }
@@ -67,18 +69,19 @@ impl Finder<'_> {
         matches!(loc, Loc::Vec | Loc::Acc) && matches!(dtype, DType::F32 | DType::I32 | DType::Bool)
     }
 
-    fn inst(&mut self, inst: &Inst, op: &Op, conditional: bool) -> Result<(), String> {
+    fn inst(&mut self, inst: &Inst, op: &Op, region: &Region) -> Result<(), String> {
         let row = inst.instr.get();
         let plain = inst.attrs == InstAttrs::default();
         if let Some((product, start)) = contraction::product(op) {
-            return match conditional {
-                true => no("a product depends on a condition"),
-                false => self.product(&product, start),
-            };
+            return self.product(&product, start, region);
         }
         match (row.sem, &inst.operands[..]) {
             // Those were looked at as loads.
-            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t) => Ok(()),
+            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t) => {
+                self.loads_seen += 1;
+                Ok(())
+            }
+            (Sem::Load, [Operand::Tile(t), _]) if plain && self.beside.contains(&t.tile) => Ok(()),
             (Sem::Move, [Operand::Tile(d), Operand::Tile(a)]) if plain => match self.filled.contains(&a.tile) {
                 true => Ok(()),
                 false => self.moved(d, a),
@@ -121,18 +124,18 @@ impl Finder<'_> {
         let fits = matches!(loc, Loc::Vec | Loc::Acc)
             && dtype == tensor.dtype
             && matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
-            && matches!(self.fragment(a.tile)?, Fragment::Full(_))
             && view.strides.len() == 2
             && view.shape[..] == [a.valid.0, a.valid.1]
-            && tensor.dir == TensorDir::Out;
+            && matches!(tensor.dir, TensorDir::Out | TensorDir::InOut)
+            && (dtype == DType::F32 || matches!(self.fragment(a.tile)?, Fragment::Full(_)));
+        self.fragment(a.tile)?;
         match fits && self.loops == 0 && self.stored.insert(view.tensor) {
             true => Ok(()),
             false => no(format!("`{}` is stored more than once, or of another type or shape", tensor.name)),
         }
     }
 
-    fn product(&mut self, p: &Product, start: From) -> Result<(), String> {
-        let loaded = |t: &TileRef| self.loads.iter().find(|l| l.operand == t.tile);
+    fn product(&mut self, p: &Product, start: From, region: &Region) -> Result<(), String> {
         let (d, a, b) = (self.ty(p.d.tile), self.ty(p.a.tile), self.ty(p.b.tile));
         let shapes = p.d.valid == (p.a.valid.0, p.b.valid.1)
             && p.a.valid.1 == p.b.valid.0
@@ -148,14 +151,26 @@ impl Finder<'_> {
         if *self.factors.get_or_insert(a.1) != a.1 {
             return no("its products have factors of several types");
         }
-        let Some(right) = loaded(&p.b) else { return no("the right operand of a product is no window of an array") };
+        let whole = self.defs.number(p.a.valid.1) == Some(i64::from(p.a.cols));
+        let place = |t: &TileRef| self.loads.iter().position(|l| l.operand == t.tile);
+        let Some(right) = place(&p.b) else { return no("the right operand of a product is no window of an array") };
         // Elements beyond the depth are zeros on the left where they were computed; on the right whole lines.
-        match loaded(&p.a) {
-            Some(_) if self.defs.number(p.a.valid.1) == Some(i64::from(p.a.cols)) => Ok(()),
-            Some(_) => no("how deep a product of two windows is differs from block to block"),
-            None if right.turned => no("the right operand lies along the depth of a product of computed factors"),
-            None => Ok(()),
+        match place(&p.a) {
+            _ if whole => {}
+            Some(left) => {
+                let here = |n: usize| region.iter().any(|s| is_load(&s.op, self.loads[n].filled));
+                if !here(left) || !here(right) {
+                    return no("how deep a product is that reads a window in a loop differs from block to block");
+                }
+                self.loads[left].depth = Some(1);
+                self.loads[right].depth = Some(0);
+            }
+            None if self.loads[right].turned => {
+                return no("the right operand lies along the depth of a product of computed factors");
+            }
+            None => {}
         }
+        Ok(())
     }
 
     fn elements(&self, inst: &Inst, d: &TileRef, expr: &Expr, sources: &[Operand]) -> Result<(), String> {
@@ -175,7 +190,12 @@ impl Finder<'_> {
                         },
                         Read::Turned => false,
                     };
-                    if !wanted || !self.numbers(*t) {
+                    // Narrow numbers are only widened.
+                    let widened = matches!(self.ty(t.tile).1, DType::F16 | DType::BF16)
+                        && self.ty(t.tile).0 == Loc::Vec
+                        && self.ty(d.tile).1 == DType::F32
+                        && matches!(expr, Expr::Convert(Expr::Arg(1), To::Mode));
+                    if !wanted || !(self.numbers(*t) || widened) {
                         return Err(why());
                     }
                     self.ty(t.tile).1
@@ -196,11 +216,20 @@ impl Finder<'_> {
         }
         let narrow = matches!(types[0], DType::F16 | DType::BF16);
         let good = match expr {
-            Expr::Convert(Expr::Arg(1), To::Mode) => types[1] == DType::F32 && (narrow || types[0] == DType::F32),
+            Expr::Convert(Expr::Arg(1), To::Mode) => match types[1] {
+                DType::F32 => narrow || types[0] == DType::F32,
+                DType::F16 | DType::BF16 => types[0] == DType::F32,
+                _ => false,
+            },
             _ => !narrow && computable(expr, &types) && formula::fits(expr, &types),
         };
         if modes && good { Ok(()) } else { Err(why()) }
     }
+}
+
+/// Whether an operation loads this tile.
+fn is_load(op: &Op, tile: Tile) -> bool {
+    contraction::load(op).is_some_and(|(t, _)| t.tile == tile)
 }
 
 /// Whether each operation of an expression is one that is emitted.

@@ -2,7 +2,7 @@
 
 use super::{Finder, no};
 use ptoc_ir::analysis::poly::{Definitions, Poly};
-use ptoc_ir::tile::{For, Op, Region, TileRef, Ty, Value};
+use ptoc_ir::tile::{For, Op, Region, TensorDir, TileRef, Ty, Value};
 use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
 
@@ -74,14 +74,18 @@ impl Finder<'_> {
             Op::Const { value, .. } => known(value.ty),
             Op::Unary { op: UnOp::Neg, a, .. } => whole(ty(*a)) || ty(*a) == F32,
             Op::Unary { op: UnOp::Not, a, .. } => ty(*a) == Ty::BOOL,
-            Op::Binary { op, a, b, .. } => match (op, ty(*a)) {
+            Op::Binary { op, a, .. } => match (op, ty(*a)) {
                 (BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Max | BinOp::Min, t) => whole(t) || t == F32,
                 (BinOp::And | BinOp::Or | BinOp::Xor, t) => whole(t) || t == Ty::BOOL,
-                (BinOp::Div, Ty::Index) => self.defs.number(*b).is_some_and(|n| n > 0),
+                (BinOp::Div | BinOp::Rem, t) if whole(t) => true,
                 (BinOp::Div, t) => t == F32,
                 _ => false,
             },
             Op::Compare { a, .. } => whole(ty(*a)) || ty(*a) == F32,
+            Op::Load { dst, tensor, .. } => {
+                let tensor = &self.kernel.tensors[*tensor];
+                tensor.dir == TensorDir::In && ty(*dst) == Ty::D(tensor.dtype) && [I32, F32].contains(&ty(*dst))
+            }
             Op::Select { a, .. } => whole(ty(*a)) || ty(*a) == F32,
             Op::Convert { dst, a, round, saturate } => match (ty(*a), ty(*dst)) {
                 (from, to) if from == to => known(to),

@@ -1,0 +1,190 @@
+//! Fragments to memory and back.
+
+use super::Code;
+use ptoc_ir::tile::{TileRef, ViewRef};
+use ptoc_opt::fragments::Fragment;
+use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
+use ptoc_tensor::DType;
+
+/// An element of a thread: its address, and the predicate that there is one.
+struct Place {
+    at: VReg,
+    inside: VReg,
+}
+
+impl Code<'_> {
+    /// The valid rows and columns of a tile. Two neighbours are stored at once where the launch cannot but align them.
+    pub(super) fn store(&mut self, view: &ViewRef, a: &TileRef) -> Option<()> {
+        let dtype = self.kernel.tiles[a.tile].ty.dtype;
+        if self.layout(a.tile)? == Fragment::Column || matches!(self.layout(a.tile)?, Fragment::Row(_)) {
+            return self.store_line(view, a);
+        }
+        let size = dtype.size() as u64;
+        let regs = self.tile(a.tile)?;
+        let strides = [self.value(view.strides[0])?, self.value(view.strides[1])?];
+        let (offset, valid) = (self.value(view.offset)?, [self.value(a.valid.0)?, self.value(a.valid.1)?]);
+        let (row, column) = (self.long(self.row), self.long(self.column));
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), strides[0], offset]);
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[column.into(), strides[1], at.into()]);
+        let base = self.tensors[view.tensor.as_u32() as usize];
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[at.into(), Src::Imm(size), base.into()]);
+        let down = self.b.arith(Arith::MulLo, Type::U64, &[strides[0], Src::Imm(8 * size)]);
+        let below = self.b.arith(Arith::Add, Type::U64, &[at.into(), down.into()]);
+        let rows = [0, 8].map(|n| {
+            let row = self.b.arith(Arith::Add, Type::U64, &[row.into(), Src::Imm(n)]);
+            self.b.setp(Cmp::Lt, Type::S64, row, valid[0])
+        });
+        let pairs = self.pairs(view, a);
+        let along = self.b.arith(Arith::MulLo, Type::U64, &[strides[1], Src::Imm(size)]);
+        let elements = self.unpacked(&regs, dtype);
+        for (n, pair) in elements.chunks(2).enumerate() {
+            let (half, first) = (n % 2, (n / 2 * 8) as u64);
+            let row = if half == 0 { at } else { below };
+            let inside = |c: &mut Self, e: u64| {
+                let column = c.b.arith(Arith::Add, Type::U64, &[column.into(), Src::Imm(first + e)]);
+                let inside = c.b.setp(Cmp::Lt, Type::S64, column, valid[1]);
+                c.b.arith(Arith::And, Type::Pred, &[inside.into(), rows[half].into()])
+            };
+            if pairs {
+                let good = inside(self, 0);
+                let to = Src::Addr(Address { disp: (first * size) as i32, ..Address::at(row) });
+                let (ty, srcs) = match dtype {
+                    DType::F32 => (Type::F32, vec![to, pair[0].into(), pair[1].into()]),
+                    _ => (Type::B32, vec![to, regs[n].into()]),
+                };
+                self.b.guard = Some((good, true));
+                self.b.push(Ptx::St(Space::Global, ty), &[], &srcs);
+                self.b.guard = None;
+                continue;
+            }
+            for (e, element) in (0..).zip(pair) {
+                let good = inside(self, e);
+                let to = self.b.arith(Arith::MadLo, Type::U64, &[along.into(), Src::Imm(first + e), row.into()]);
+                let ty = if dtype == DType::F32 { Type::F32 } else { Type::B16 };
+                self.b.guard = Some((good, true));
+                self.b.st(Space::Global, ty, Address::at(to), *element);
+                self.b.guard = None;
+            }
+        }
+        Some(())
+    }
+
+    /// A column or a row, of which one of the threads that have an element stores it.
+    fn store_line(&mut self, view: &ViewRef, a: &TileRef) -> Option<()> {
+        let column = self.layout(a.tile)? == Fragment::Column;
+        let at = if column { self.column } else { self.row };
+        let mine = self.b.setp(Cmp::Eq, Type::U32, at, Src::Imm(0));
+        for (place, reg) in self.places(view, a)?.into_iter().zip(self.tile(a.tile)?) {
+            let good = self.b.arith(Arith::And, Type::Pred, &[mine.into(), place.inside.into()]);
+            self.b.guard = Some((good, true));
+            self.b.st(Space::Global, Type::F32, Address::at(place.at), reg);
+            self.b.guard = None;
+        }
+        Some(())
+    }
+
+    /// The elements of a window that a thread has, which it loads itself; zeros beyond the valid ones.
+    pub(super) fn load(&mut self, t: &TileRef, view: &ViewRef) -> Option<()> {
+        let dtype = self.kernel.tiles[t.tile].ty.dtype;
+        let (ty, class) = match dtype {
+            DType::F32 => (Type::F32, Class::F32),
+            DType::I32 => (Type::B32, Class::B32),
+            _ => (Type::B16, Class::B16),
+        };
+        let mut loaded = Vec::new();
+        for place in self.places(view, t)? {
+            let reg = self.b.reg(class);
+            self.b.set(reg, ty, Src::Imm(0));
+            self.b.guard = Some((place.inside, true));
+            self.b.push(Ptx::Ld(Space::Global, ty), &[reg], &[Src::Addr(Address::at(place.at))]);
+            self.b.guard = None;
+            loaded.push(reg);
+        }
+        let regs = self.tile(t.tile)?;
+        match ty {
+            Type::B16 => {
+                for (reg, pair) in regs.into_iter().zip(loaded.chunks(2)) {
+                    let word = self.b.pack(pair[0], pair[1]);
+                    self.b.set(reg, Type::B32, word);
+                }
+            }
+            ty => regs.into_iter().zip(loaded).for_each(|(reg, value)| self.b.set(reg, ty, value)),
+        }
+        self.fills.remove(&t.tile);
+        Some(())
+    }
+
+    /// Where the elements of a thread are, in the order of its registers.
+    fn places(&mut self, view: &ViewRef, t: &TileRef) -> Option<Vec<Place>> {
+        let size = self.kernel.tiles[t.tile].ty.dtype.size() as u64;
+        let of = self.layout(t.tile)?;
+        let strides = [self.value(view.strides[0])?, self.value(view.strides[1])?];
+        let (offset, valid) = (self.value(view.offset)?, [self.value(t.valid.0)?, self.value(t.valid.1)?]);
+        let (row, column) = (self.long(self.row), self.long(self.column));
+        let base = self.tensors[view.tensor.as_u32() as usize];
+        let (rows, columns): (Vec<u64>, Vec<u64>) = match of {
+            Fragment::Full(c) => (vec![0, 8], (0..u64::from(c) / 4).map(|n| n / 2 * 8 + n % 2).collect()),
+            Fragment::Column => (vec![0, 8], vec![0]),
+            Fragment::Row(c) => (vec![0], (0..u64::from(c) / 4).map(|n| n / 2 * 8 + n % 2).collect()),
+        };
+        let start = self.b.arith(Arith::MadLo, Type::U64, &[offset, Src::Imm(size), base.into()]);
+        let down = self.b.arith(Arith::MulLo, Type::U64, &[strides[0], Src::Imm(size)]);
+        let along = self.b.arith(Arith::MulLo, Type::U64, &[strides[1], Src::Imm(size)]);
+        let mut of_rows = Vec::new();
+        for n in rows {
+            let (at, inside) = match of {
+                Fragment::Row(_) => (start, self.b.setp(Cmp::Gt, Type::S64, valid[0], Src::Imm(0))),
+                _ => {
+                    let row = self.b.arith(Arith::Add, Type::U64, &[row.into(), Src::Imm(n)]);
+                    let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), down.into(), start.into()]);
+                    (at, self.b.setp(Cmp::Lt, Type::S64, row, valid[0]))
+                }
+            };
+            of_rows.push((at, inside));
+        }
+        let mut of_columns = Vec::new();
+        for n in columns {
+            let column = match of {
+                Fragment::Column => self.b.mov(Type::U64, Src::Imm(0)),
+                _ => self.b.arith(Arith::Add, Type::U64, &[column.into(), Src::Imm(n)]),
+            };
+            let inside = self.b.setp(Cmp::Lt, Type::S64, column, valid[1]);
+            of_columns.push((column, inside));
+        }
+        let mut out = Vec::new();
+        // Two neighbours of a row, then those eight rows below, then the next eight columns.
+        for pair in of_columns.chunks(2) {
+            for (start, above) in &of_rows {
+                for (column, inside) in pair {
+                    let at = self.b.arith(Arith::MadLo, Type::U64, &[(*column).into(), along.into(), (*start).into()]);
+                    let inside = self.b.arith(Arith::And, Type::Pred, &[(*inside).into(), (*above).into()]);
+                    out.push(Place { at, inside });
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// Whether two neighbours lie at a multiple of their size, and inside or outside together, in every launch.
+    fn pairs(&self, view: &ViewRef, a: &TileRef) -> bool {
+        let even = |v| {
+            let p = self.defs.poly(v);
+            p.is_some_and(|p| p.terms().iter().all(|(_, n)| n % 2 == 0))
+        };
+        let dense = self.defs.number(view.strides[1]) == Some(1);
+        dense && even(view.offset) && even(view.strides[0]) && even(a.valid.1)
+    }
+
+    /// Each element in a register of its own.
+    pub(super) fn unpacked(&mut self, regs: &[VReg], dtype: DType) -> Vec<VReg> {
+        if dtype == DType::F32 {
+            return regs.to_vec();
+        }
+        let mut out = Vec::new();
+        for word in regs {
+            let high = self.u32(Arith::Shr, *word, 16);
+            out.extend([*word, high].map(|half| self.b.cvt(Type::U16, Type::U32, Round::None, half)));
+        }
+        out
+    }
+}

@@ -1,0 +1,240 @@
+//! Kernels with products on the tensor cores that are no plain product: the reference interpreter's bits with parts of
+//! k, sizes and conditions that a block reads from memory, left operands that are computed of what threads load,
+//! blocks of few rows, and conditions that are checked.
+
+use crate::deletions::deletions;
+use crate::engine::{Content, Middle, noise};
+use crate::ptx::{Ptx, build_unit};
+use ptoc_isa::Target;
+use ptoc_opt::fragments::find;
+use ptoc_tensor::{DType, Tensor};
+
+type Dims<'a> = [(&'a str, i64)];
+
+fn built(text: &str) -> (Middle, Ptx) {
+    let (middle, ptx) = build_unit(text, &[]).unwrap_or_else(|why| panic!("{why}\n{text}"));
+    let found = find(&middle.prepared.placed.kernel, Target::builtin("sm90").expect("a target"));
+    assert!(found.is_ok(), "it is not on the tensor cores: {:?}\n{text}", found.err());
+    (middle, ptx)
+}
+
+/// A launch has the interpreter's bits, or its failure, in some orders.
+fn check((middle, ptx): &(Middle, Ptx), name: &str, dims: &Dims<'_>, tensors: &[Tensor]) {
+    let sizes: Vec<String> = dims.iter().map(|(n, v)| format!("{n}{v}")).collect();
+    let want = middle.interpret_on_unit(dims, tensors).unwrap_or_else(|e| panic!("{name} {dims:?}: {e:?}"));
+    for seed in 1..3 {
+        let bundle = format!("fragments_{name}_{}_{seed}", sizes.join("_"));
+        ptx.gives(dims, tensors, &want, (&bundle, seed)).unwrap_or_else(|why| panic!("{name} {dims:?}: {why}"));
+    }
+}
+
+fn array(dtype: DType, shape: &[usize], seed: u64) -> Tensor {
+    noise(dtype, shape, Content::Tame, seed)
+}
+
+fn zeros(dtype: DType, shape: &[usize]) -> Tensor {
+    Tensor::zeros(dtype, shape).expect("small")
+}
+
+/// Some numbers as an array of i32.
+fn numbers(of: &[i32]) -> Tensor {
+    let bytes: Vec<u8> = of.iter().flat_map(|n| n.to_le_bytes()).collect();
+    Tensor::from_bytes(DType::I32, &[of.len()], &bytes).expect("as many")
+}
+
+const PARTS: &str = "
+kernel parts(A: in f16[M, K], B: in f16[K, N], P: out f32[S, M, N])
+    where S >= 1
+{
+    grid (s in 0..S, m in tiles(M, 64), n in tiles(N, 32));
+    let acc = tile Acc<f32, m, n>;
+    let steps = ceil_div(K, 64);
+    let all = tiles(K, 64);
+    acc = 0.0;
+    pipeline(stages = 3) for i in steps * s / S..steps * (s + 1) / S {
+        let k = all[i];
+        TMATMUL_ACC(acc, acc, Left(A.tile(m, k)), Right(B.tile(k, n)));
+    }
+    TSTORE(P[s, _, _].tile(m, n), acc);
+}";
+
+/// Parts of k, by bulk copies and element by element; tails in all directions; more parts than steps; no k at all.
+#[test]
+fn parts_of_k() {
+    let code = built(PARTS);
+    for [m, n, k, s] in [[64, 32, 256, 2], [72, 40, 328, 3], [67, 33, 97, 2], [65, 64, 64, 3], [3, 8, 0, 2]] {
+        let dims = [("M", m as i64), ("K", k as i64), ("N", n as i64), ("S", s as i64)];
+        let arrays = [array(DType::F16, &[m, k], 1), array(DType::F16, &[k, n], 2), zeros(DType::F32, &[s, m, n])];
+        check(&code, "parts", &dims, &arrays);
+    }
+    let turned = PARTS.replace("A: in f16[M, K]", "A: in f16[K, M]").replace("A.tile(m, k)", "A.T.tile(m, k)");
+    let turned = turned.replace("B: in f16[K, N]", "B: in f16[N, K]").replace("B.tile(k, n)", "B.T.tile(k, n)");
+    let code = built(&turned);
+    for [m, n, k, s] in [[72, 40, 328, 3], [67, 33, 97, 2]] {
+        let dims = [("K", k as i64), ("M", m as i64), ("N", n as i64), ("S", s as i64)];
+        let arrays = [array(DType::F16, &[k, m], 1), array(DType::F16, &[n, k], 2), zeros(DType::F32, &[s, m, n])];
+        check(&code, "turned_parts", &dims, &arrays);
+    }
+}
+
+/// Products that are no plain ones by what comes behind them, or by their shapes.
+#[test]
+fn what_follows_a_product() {
+    let text = |[m, n]: [u32; 2], rest: &str| {
+        format!(
+            "kernel product(a: in f16[M, K], b: in f16[K, N], c: out f32[M, N]) {{
+                 grid (m in tiles(M, {m}), n in tiles(N, {n}));
+                 let acc = tile Acc<f32, m, n>;
+                 acc = 0.0;
+                 for k in tiles(K, 64) {{ TMATMUL_ACC(acc, acc, Left(a.tile(m, k)), Right(b.tile(k, n))); }}
+                 TSTORE(c.tile(m, n), {rest});
+             }}"
+        )
+    };
+    for text in [text([64, 64], "rowmax(Vec(acc)) - Vec(acc)"), text([32, 48], "acc"), text([16, 80], "Vec(acc) * 2.0")]
+    {
+        let code = built(&text);
+        for [m, n, k] in [[70, 72, 96], [33, 81, 50]] {
+            let dims = [("M", m as i64), ("K", k as i64), ("N", n as i64)];
+            let arrays = [array(DType::F16, &[m, k], 1), array(DType::F16, &[k, n], 2), zeros(DType::F32, &[m, n])];
+            check(&code, "followed", &dims, &arrays);
+        }
+    }
+}
+
+/// What lies beyond the depth of a problem, inside of its arrays, is no number: nothing of it is multiplied.
+#[test]
+fn problems_with_sizes_of_their_own() {
+    let code = built(
+        "kernel grouped(A: in bf16[G, M, K], B: in bf16[G, K, N], ms: in i32[G], ks: in i32[G], D: inout f32[G, M, N])
+             where 0 <= ms[g] && ms[g] <= M, 0 <= ks[g] && ks[g] <= K
+         {
+             grid (g in 0..G, i in 0..ceil_div(M, 128), n in tiles(N, 64));
+             let rows = tiles(min(index(ms[g]), M), 128);
+             if i < rows.count {
+                 let m = rows[i];
+                 let acc = tile Acc<f32, m, n>;
+                 acc = 0.0;
+                 pipeline(stages = 2) for k in tiles(min(index(ks[g]), K), 64) {
+                     TMATMUL_ACC(acc, acc, Left(A[g, _, _].tile(m, k)), Right(B[g, _, _].tile(k, n)));
+                 }
+                 TSTORE(D[g, _, _].tile(m, n), max(Vec(acc), 0.0));
+             }
+         }",
+    );
+    for [m, n, k] in [[200, 72, 136], [130, 33, 97]] {
+        let (mut a, mut b) = (array(DType::BF16, &[3, m, k], 1), array(DType::BF16, &[3, k, n], 2));
+        let depths = [k, k / 2 + 1, 0];
+        let nan = 0x7fc0u16.to_le_bytes();
+        for (g, depth) in depths.iter().enumerate() {
+            for at in *depth..k {
+                (0..m).for_each(|row| a.bytes_mut()[2 * ((g * m + row) * k + at)..][..2].copy_from_slice(&nan));
+                (0..n).for_each(|col| b.bytes_mut()[2 * ((g * k + at) * n + col)..][..2].copy_from_slice(&nan));
+            }
+        }
+        let rows = numbers(&[m as i32, 0, (m / 2) as i32]);
+        let ks = numbers(&depths.map(|k| k as i32));
+        let dims = [("G", 3), ("M", m as i64), ("K", k as i64), ("N", n as i64)];
+        check(&code, "grouped", &dims, &[a, b, rows, ks, array(DType::F32, &[3, m, n], 3)]);
+    }
+}
+
+/// The left operand is made of what threads load: rows of f16, a column and a row of f32, a row of i32; columns are
+/// stored, too.
+#[test]
+fn operands_of_loaded_tiles() {
+    let text = "
+kernel normed(x: in f16[M, 64], gain: in f32[64], shift: in f32[M, 1], w: in f16[B, 64, 32], y: out f32[M, 32],
+              r: out f32[M, 1])
+{
+    grid (m in tiles(M, ROWS));
+    let rows = f32(Vec(x.tile(m, _)));
+    let scale = rsqrt(rowsum(rows * rows) / 64.0 + 1e-5);
+    let left = Left(f16(rows * scale * Vec(gain) + Vec(shift.tile(m, _))));
+    TSTORE(r.tile(m, _), scale);
+    let all = tile Vec<f32, m, 32>;
+    all = 0.0;
+    for b in 0..B { all = all + Vec(matmul(left, Right(w[b, _, _]))); }
+    TSTORE(y.tile(m, _), all);
+}";
+    for rows in ["64", "128", "16", "32"] {
+        let text = text.replace("ROWS", rows);
+        let code = built(&text);
+        for [m, b] in [[64, 1], [131, 3], [5, 2]] {
+            let dims = [("M", m as i64), ("B", b as i64)];
+            let arrays = [
+                array(DType::F16, &[m, 64], 1),
+                array(DType::F32, &[64], 2),
+                array(DType::F32, &[m, 1], 3),
+                array(DType::F16, &[b, 64, 32], 4),
+                zeros(DType::F32, &[m, 32]),
+                zeros(DType::F32, &[m, 1]),
+            ];
+            check(&code, &format!("normed{rows}"), &dims, &arrays);
+        }
+    }
+}
+
+/// A condition that fails in some blocks: the first of them is told, as by the interpreter.
+#[test]
+fn conditions_that_fail() {
+    let (middle, ptx) = built(
+        "kernel steps(A: in f16[M, K], B: in f16[K, N], at: in i32[S], P: out f32[S, M, N])
+         {
+             grid (s in 0..S, m in tiles(M, 64), n in tiles(N, 32));
+             let steps = tiles(K, 64);
+             let k = steps[index(at[s])];
+             let acc = tile Acc<f32, m, n>;
+             acc = 0.0;
+             for j in 0..2 {
+                 TMATMUL_ACC(acc, acc, Left(A.tile(m, k)), Right(B.tile(k, n)));
+             }
+             TSTORE(P[s, _, _].tile(m, n), acc);
+         }",
+    );
+    let [m, n, k, s] = [70, 40, 200, 4];
+    let dims = [("M", m as i64), ("K", k as i64), ("N", n as i64), ("S", s as i64)];
+    // Four blocks of the result for each part.
+    for (at, fails) in [([0, 3, 1, 2], None), ([0, 4, 9, 1], Some((4, 4))), ([1, 2, 3, -1], Some((12, -1)))] {
+        let arrays =
+            [array(DType::F16, &[m, k], 1), array(DType::F16, &[k, n], 2), numbers(&at), zeros(DType::F32, &[s, m, n])];
+        let want = middle.interpret_on_unit(&dims, &arrays);
+        assert_eq!(want.is_err(), fails.is_some(), "{at:?}: {want:?}");
+        for seed in 1..4 {
+            match (&want, fails) {
+                (Ok(want), _) => {
+                    ptx.gives(&dims, &arrays, want, ("conditions", seed)).unwrap_or_else(|e| panic!("{at:?}: {e}"));
+                }
+                (Err(_), Some((block, number))) => {
+                    let ended = ptx.run(&dims, &arrays, seed).unwrap_or_else(|e| panic!("{at:?}: {e}"));
+                    let said = ended.expect_err("it fails");
+                    let (block, number) = (format!("block: Some({block})"), number.to_string());
+                    assert!(said.contains(&block) && said.contains(&number), "{at:?}: {said}");
+                }
+                (Err(_), None) => {}
+            }
+        }
+    }
+}
+
+/// Every barrier, wait, fence, commit and arrival is needed, with windows by bulk copies and by elements in one launch.
+#[test]
+fn nothing_can_be_left_out() {
+    let (middle, ptx) = built(PARTS);
+    let all = deletions(&ptx.code.kernel);
+    let mut missed: Vec<bool> = vec![true; all.len()];
+    for [m, n, k, s] in [[70, 40, 520, 2], [67, 40, 393, 2], [70, 33, 512, 2]] {
+        let dims = [("M", m as i64), ("K", k as i64), ("N", n as i64), ("S", s as i64)];
+        let arrays = [array(DType::F16, &[m, k], 1), array(DType::F16, &[k, n], 2), zeros(DType::F32, &[s, m, n])];
+        let want = middle.interpret_on_unit(&dims, &arrays).unwrap_or_else(|e| panic!("{e:?}"));
+        for ((_, kernel), missed) in all.iter().zip(&mut missed).filter(|(_, missed)| **missed) {
+            let without = ptx.with_kernel(kernel.clone());
+            *missed = !(0..24).any(|seed| without.gives(&dims, &arrays, &want, ("deleted", seed)).is_err());
+        }
+    }
+    assert!(all.len() >= 20, "{}", all.len());
+    let kept: Vec<&String> = all.iter().zip(&missed).filter(|(_, m)| **m).map(|((name, _), _)| name).collect();
+    // A right operand comes behind the left one of its step, and their slots are free together.
+    assert!(kept.len() == 3 && kept[0] == "bar.sync 2, 128 #3", "{kept:?}");
+    assert!(kept[1..].iter().all(|name| name.contains("try_wait") && name.contains("+49224]")), "{kept:?}");
+}
