@@ -238,3 +238,60 @@ fn nothing_can_be_left_out() {
     assert!(kept.len() == 3 && kept[0] == "bar.sync 2, 128 #3", "{kept:?}");
     assert!(kept[1..].iter().all(|name| name.contains("try_wait") && name.contains("+49224]")), "{kept:?}");
 }
+
+/// The source of decode attention over a paged cache, as it stands.
+fn paged(bn: u32) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/language/paged_attention.tile");
+    let step = concat!(env!("CARGO_MANIFEST_DIR"), "/language/attention.tile");
+    let text = std::fs::read_to_string(path).expect("a source");
+    let step = std::fs::read_to_string(step).expect("a source");
+    let at = step.find("fn softmax_step").expect("it is there");
+    let end = at + step[at..].find("\n}\n").expect("its end") + 3;
+    let text = text.replace("use attention::softmax_step;", &step[at..end]);
+    assert!(text.contains("const BN = 64 tune [64, 128]"));
+    text.replace("const BN = 64 tune [64, 128]", &format!("const BN = {bn}"))
+}
+
+/// Pages by bulk copies: lengths of all kinds, an empty sequence, pages in any order; an entry that is none is told with
+/// its place, unless nobody looks at it.
+#[test]
+fn pages_of_a_cache() {
+    let (b, hk, g, d, p, np, most) = (3usize, 2, 8, 128, 16, 40, 12usize);
+    for bn in [64, 128] {
+        let code = built(&paged(bn));
+        let dims = [("B", b as i64), ("HK", hk as i64), ("NP", np as i64), ("MAXP", most as i64)];
+        let table: Vec<i32> = (0..b * most).map(|n| (n * 7 % np) as i32).collect();
+        let launch = |table: &[i32], lens: &[i32]| {
+            let table = Tensor::from_bytes(DType::I32, &[b, most], numbers(table).bytes()).expect("as many");
+            vec![
+                array(DType::F16, &[b, hk, g, d], 1),
+                array(DType::F16, &[np, p, hk, d], 2),
+                array(DType::F16, &[np, p, hk, d], 3),
+                table,
+                numbers(lens),
+                zeros(DType::F16, &[b, hk, g, d]),
+            ]
+        };
+        for lens in [[192, 64, 1], [65, 0, 130], [17, 128, 63]] {
+            check(&code, &format!("paged{bn}"), &dims, &launch(&table, &lens));
+        }
+        // The second sequence has an entry that is none: in a page that nobody looks at; in its last one.
+        for (length, entry, fails) in [(64, 41, false), (80, 40, true), (80, -1, true)] {
+            let mut table = table.clone();
+            table[most + 4] = entry;
+            let arrays = launch(&table, &[192, length, 1]);
+            let want = code.0.interpret_on_unit(&dims, &arrays);
+            assert_eq!(want.is_err(), fails, "{length} {entry}: {want:?}");
+            if !fails {
+                check(&code, &format!("missing{bn}"), &dims, &arrays);
+                continue;
+            }
+            for seed in 1..4 {
+                let ended = code.1.run(&dims, &arrays, seed).unwrap_or_else(|e| panic!("{length} {entry}: {e}"));
+                let said = ended.expect_err("it fails");
+                let (args, block) = (format!("args: [{entry}, 40, 1, 4]"), "block: Some(2)");
+                assert!(said.contains(&args) && said.contains(block), "{length} {entry}: {said}");
+            }
+        }
+    }
+}

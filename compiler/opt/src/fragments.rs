@@ -11,13 +11,15 @@ mod fused;
 mod fusion;
 mod loads;
 mod order;
+mod pages;
 mod pressure;
 mod scalars;
 mod steps;
 
 pub use fusion::{seen_by, tile_registers};
-pub use loads::{OperandLoad, PART};
+pub use loads::{OperandLoad, OperandSource, PART, filled_by};
 pub use order::ordered;
+pub use pages::Pages;
 pub use scalars::{Ramp, ramp};
 
 use crate::contraction;
@@ -61,6 +63,9 @@ pub struct FragmentKernel {
     pub span: Span,
 }
 
+/// Rows of an instruction, which are a warp-group's.
+const UNIT_ROWS: u32 = 64;
+
 /// How a tile lies in the registers of a warp-group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fragment {
@@ -86,9 +91,11 @@ impl Fragment {
 /// How a tile of a kernel whose blocks have so many rows lies; `None` if it has another shape.
 pub fn fragment(kernel: &Kernel, tile: Tile, rows: u32) -> Option<Fragment> {
     let ty = &kernel.tiles[tile].ty;
+    // Of fewer rows than an instruction has the first ones are there.
+    let fits = |r: u32| r == rows || (rows <= UNIT_ROWS && (2..=UNIT_ROWS).contains(&r));
     match (ty.rows, ty.cols) {
-        (r, 1) if r == rows => Some(Fragment::Column),
-        (r, c) if r == rows && c.is_multiple_of(16) && c <= 256 => Some(Fragment::Full(c)),
+        (r, 1) if fits(r) => Some(Fragment::Column),
+        (r, c) if fits(r) && c.is_multiple_of(16) && c <= 256 => Some(Fragment::Full(c)),
         (1, c) if c.is_multiple_of(16) && c <= 256 => Some(Fragment::Row(c)),
         _ => None,
     }
@@ -131,7 +138,6 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         filled: FxHashSet::default(),
         beside: FxHashSet::default(),
         checks: false,
-        loads_seen: 0,
         factors: None,
         computed: FxHashSet::default(),
         stored: FxHashSet::default(),
@@ -187,8 +193,6 @@ struct Finder<'k> {
     beside: FxHashSet<Tile>,
     /// A condition is checked.
     checks: bool,
-    /// Loads of operands so far.
-    loads_seen: u32,
     factors: Option<DType>,
     /// Arrays that are stored to.
     stored: FxHashSet<TensorId>,
@@ -229,7 +233,11 @@ impl Finder<'_> {
     fn alone(&mut self, t: &TileRef) -> Result<(), String> {
         let name = &self.kernel.tiles[t.tile].name;
         let same = *self.valid.entry(t.tile).or_insert(t.valid) == t.valid;
-        if t.element.is_some() || !is_whole(self.kernel, t) || !is_private(self.kernel, t.tile) {
+        // Fewer rows than a warp-group's are its first ones.
+        let ty = &self.kernel.tiles[t.tile].ty;
+        let first_rows = t.origin.is_none() && t.cols == ty.cols && ty.rows <= UNIT_ROWS && t.rows > 1;
+        let whole = is_whole(self.kernel, t) || (first_rows && self.kernel.tiles[t.tile].count == 1);
+        if t.element.is_some() || !whole || !is_private(self.kernel, t.tile) {
             return no(format!("`{name}` is a part of a tile, or shares its bytes"));
         }
         if !same {
@@ -256,6 +264,12 @@ impl Finder<'_> {
         uses(&self.kernel.body, &mut needed);
         for load in &self.loads {
             needed.extend(load.at.iter().flat_map(|p| p.symbols()));
+            if let OperandSource::Pages(pages) = &load.source {
+                needed.extend([pages.first, pages.step, pages.extent, pages.valid]);
+                needed.extend(pages.rows.symbols());
+                // Where an entry is missing, its coordinates are told.
+                needed.extend(&self.kernel.tensors[pages.table].shape);
+            }
         }
         for stmt in self.kernel.prologue.iter().rev() {
             if stmt.op.def().is_some_and(|v| needed.contains(&v)) {

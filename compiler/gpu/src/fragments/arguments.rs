@@ -33,7 +33,7 @@ const MOST_PITCH: u64 = 1 << 40;
 impl ArrayMap {
     pub(super) fn new(load: &OperandLoad) -> ArrayMap {
         let (pitch, total) = (load.pitch.clone(), load.total.clone());
-        ArrayMap { tensor: load.tensor, pitch, total, lines: load.lines, told: load.by_threads() }
+        ArrayMap { tensor: load.tensor, pitch, total, lines: load.box_lines(), told: load.by_threads() }
     }
 
     fn numbers(&self, a: &Arguments<'_>) -> [u64; 2] {

@@ -3,7 +3,7 @@
 
 use super::loads::LINE;
 use super::{Code, GROUP, PRODUCERS};
-use ptoc_opt::fragments::PART;
+use ptoc_opt::fragments::{OperandSource, PART};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Sm90, Space, Src, Type, VReg};
 
 /// Elements that are stored at once, in 16 bytes, and how many times as many a line has.
@@ -20,7 +20,8 @@ impl Code<'_> {
         let mapped = self.mapped[ring]?;
         let Some(side) = load.depth else { return Some(mapped) };
         let most = if (side == 1) == load.turned { load.lines } else { load.length };
-        let valid = self.value(load.view.shape[side])?;
+        let OperandSource::Window(view) = &load.source else { return None };
+        let valid = self.value(view.shape[side])?;
         let whole = self.b.setp(Cmp::Ge, Type::S64, valid, Src::Imm(most.into()));
         Some(self.b.arith(Arith::And, Type::Pred, &[whole.into(), mapped.into()]))
     }
@@ -64,7 +65,8 @@ impl Code<'_> {
     fn gather_chunk(&mut self, ring: usize, from: u32, (chunk, to): (VReg, VReg)) -> Option<()> {
         let load = &self.plan.loads[ring];
         let (lines_side, along) = if load.turned { (1, 0) } else { (0, 1) };
-        let (view, tensor) = (load.view.clone(), load.tensor);
+        let OperandSource::Window(view) = &load.source else { return None };
+        let tensor = load.tensor;
         let part_of_line = self.u32(Arith::And, chunk, CHUNKS - 1);
         let line = self.u32(Arith::Shr, chunk, CHUNKS.ilog2());
         let swizzle = self.u32(Arith::And, line, CHUNKS - 1);

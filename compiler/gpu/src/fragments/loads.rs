@@ -6,7 +6,7 @@
 use super::{CONSUMERS, Code, GROUP, consumers};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{Tile, Value};
-use ptoc_opt::fragments::{OperandLoad, PART};
+use ptoc_opt::fragments::{OperandLoad, OperandSource, PART};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
 /// The slots of a load.
@@ -120,6 +120,7 @@ impl Code<'_> {
     pub(super) fn bring(&mut self, ring: usize) -> Option<()> {
         if !self.plan.loads[ring].by_threads() {
             self.only_if_leads(|c| c.copy_window(ring))?;
+            self.end_producers(ring)?;
             self.advance(ring);
             return Some(());
         }
@@ -147,28 +148,38 @@ impl Code<'_> {
         Some(())
     }
 
-    /// The bulk copies of a window.
+    /// The bulk copies of a window, or of its pages.
     fn copy_window(&mut self, ring: usize) -> Option<()> {
-        let (to, full, free) = self.slot(ring);
+        let (_, full, free) = self.slot(ring);
         let [_, phase] = self.state(ring);
         let parity = self.u32(Arith::Xor, phase, 1);
         self.b.mbarrier_wait(free, parity);
-        let Ring { parts, part, lines, .. } = self.rings[ring];
-        let bytes = parts * lines * LINE;
-        let (map, load) = (self.maps[ring], &self.plan.loads[ring]);
+        let load = &self.plan.loads[ring];
         let [column, row] = [self.coordinate(&load.at[0])?, self.coordinate(&load.at[1])?];
-        self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[Src::Addr(full), Src::Imm(bytes.into())]);
+        if let OperandSource::Pages(pages) = &load.source {
+            return self.copy_pages(ring, pages, [column, row]);
+        }
+        let Ring { parts, lines, .. } = self.rings[ring];
+        self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[Src::Addr(full), Src::Imm(u64::from(parts * lines * LINE))]);
+        self.copy_box(ring, 0, [column, row]);
+        Some(())
+    }
+
+    /// The bulk copies of the parts of some lines of a slot.
+    pub(super) fn copy_box(&mut self, ring: usize, line: u32, [column, row]: [VReg; 2]) {
+        let (to, full, _) = self.slot(ring);
+        let Ring { parts, part, .. } = self.rings[ring];
+        let map = self.maps[ring];
         for n in 0..parts {
-            let to = self.u32(Arith::Add, to, n * part);
+            let to = self.u32(Arith::Add, to, n * part + line * LINE);
             let column = self.u32(Arith::Add, column, n * PART);
             let srcs = [Src::Addr(Address::at(to)), map.into(), column.into(), row.into(), Src::Addr(full)];
             self.b.sm90(Sm90::TensorLoad(2), &[], &srcs);
         }
-        Some(())
     }
 
     /// A sum of products of values, in 32 bits.
-    fn coordinate(&mut self, p: &Poly<Value>) -> Option<VReg> {
+    pub(super) fn coordinate(&mut self, p: &Poly<Value>) -> Option<VReg> {
         let mut sum = self.b.mov(Type::U64, Src::Imm(0));
         for (factors, n) in p.terms() {
             let mut term = self.b.mov(Type::U64, Src::Imm(*n as u64));

@@ -14,6 +14,7 @@ mod elements;
 mod exponentials;
 mod gathered;
 mod loads;
+mod pages;
 mod pending;
 mod pipelined;
 mod products;
@@ -75,8 +76,8 @@ struct Code<'k> {
     status: VReg,
     block: VReg,
     ctas: VReg,
-    /// Rows of the loop IR's table of checks, by the number of the check.
-    checks: Vec<u32>,
+    /// The loop IR's table of checks: numbers of checks, and sources.
+    checks: Vec<(u32, Span)>,
     /// Addresses of the arrays.
     tensors: Vec<VReg>,
     values: FxHashMap<Value, Src>,
@@ -225,7 +226,7 @@ fn kernel_code(
         status,
         block: thread,
         ctas: thread,
-        checks: module.checks.iter().map(|row| row.id).collect(),
+        checks: module.checks.iter().map(|row| (row.id, row.span)).collect(),
         defs: Definitions::new(kernel),
         values: FxHashMap::default(),
         tiles: FxHashMap::default(),

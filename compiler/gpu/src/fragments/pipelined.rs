@@ -8,8 +8,8 @@
 use super::Code;
 use ptoc_ir::tile::{For, Inst, Kernel, Op, Operand, Region, Stmt, Tile, Value};
 use ptoc_isa::Sem;
-use ptoc_opt::contraction::{From, Product, load, moved, product};
-use ptoc_opt::fragments::ordered;
+use ptoc_opt::contraction::{From, Product, moved, product};
+use ptoc_opt::fragments::{filled_by, ordered};
 use ptoc_ptx::{Arith, Cmp, Op as Ptx, Src, Type};
 
 /// Registers of a thread for tiles, with the sums of one more product.
@@ -36,14 +36,15 @@ impl Code<'_> {
 
     /// The product of a loop that can be issued ahead.
     pub(super) fn ahead_in(&self, f: &For) -> Option<Ahead> {
-        if self.produces {
+        // A block that fails ends where producer and consumers are at one statement.
+        if self.produces || self.plan.checks && self.may_fail(&f.body) {
             return None;
         }
         let body = ordered(self.kernel, &f.body);
         let of = |s: &Stmt| product(&s.op);
         let at = body.iter().position(|s| of(s).is_some())?;
         let (product, From::Zero) = of(body[at])? else { return None };
-        let loaded = |tile: Tile| body.iter().filter_map(|s| load(&s.op)).any(|(t, _)| t.tile == tile);
+        let loaded = |tile: Tile| body.iter().any(|s| filled_by(&s.op) == Some(tile));
         let windows = [product.a.tile, product.b.tile].map(|t| self.rings.iter().position(|r| r.operand == t));
         let [Some(a), Some(b)] = windows else { return None };
         let rings: Vec<usize> = [a, b].into_iter().filter(|n| loaded(self.rings[*n].filled)).collect();
@@ -103,7 +104,7 @@ impl Code<'_> {
 
     /// A statement of such a loop: the product is done, its windows are there.
     pub(super) fn statement_behind(&mut self, ahead: &Ahead, at: usize, op: &Op) -> Option<()> {
-        let there = load(op).is_some_and(|(t, _)| ahead.rings.iter().any(|n| self.rings[*n].filled == t.tile));
+        let there = filled_by(op).is_some_and(|t| ahead.rings.iter().any(|n| self.rings[*n].filled == t));
         if !there && at != ahead.at {
             self.statement(op)?;
         }

@@ -4,7 +4,7 @@ use super::Code;
 use ptoc_ir::tile::{For, If, Inst, Op, Operand, Region, Stmt, Tile};
 use ptoc_isa::Sem;
 use ptoc_opt::contraction;
-use ptoc_opt::fragments::{Fragment, Ramp, fragment, ordered, ramp};
+use ptoc_opt::fragments::{Fragment, Ramp, filled_by, fragment, ordered, ramp};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
 use ptoc_tensor::DType;
 
@@ -52,6 +52,14 @@ impl Code<'_> {
             Op::If(i) => {
                 let simple = self.is_simple(op);
                 self.branch(i, simple)
+            }
+            Op::Copy(_) => {
+                let filled = filled_by(op)?;
+                let ring = self.rings.iter().position(|r| r.filled == filled)?;
+                match self.produces {
+                    true => self.bring(ring),
+                    false => self.pages_are_there(ring),
+                }
             }
             Op::Inst(inst) if self.produces => self.produce(inst),
             Op::Inst(inst) => self.consume(inst, op),
@@ -201,7 +209,7 @@ pub(super) fn copied(class: Class) -> Type {
 
 /// Whether a statement itself loads a tile.
 fn fills(stmt: &Stmt, tile: Tile) -> bool {
-    contraction::load(&stmt.op).is_some_and(|(t, _)| t.tile == tile)
+    filled_by(&stmt.op) == Some(tile)
 }
 
 /// Whether a statement, or one in it, is a product of a tile.

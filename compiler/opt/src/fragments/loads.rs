@@ -1,10 +1,10 @@
 //! Operands that are windows of arrays: where they lie, as boxes of an array whose rows are dense.
 
-use super::{Finder, no};
+use super::{Finder, Pages, UNIT_ROWS, no};
 use crate::contraction::{load, moved, product};
 use crate::matrix_unit::{Number, launch_number};
 use ptoc_ir::analysis::poly::Poly;
-use ptoc_ir::tile::{Op, Region, Stmt, TensorDir, Tile, TileRef, ViewRef};
+use ptoc_ir::tile::{NestAccess, Op, Region, Stmt, TensorDir, TensorId, Tile, TileRef, Value, ViewRef};
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
 
@@ -31,8 +31,8 @@ pub struct OperandLoad {
     pub length: u32,
     /// Lines of a slot: those of a left operand that the unit reads are 64 at least.
     pub held: u32,
-    /// The window.
-    pub view: ViewRef,
+    /// The window, or the pages that it is made of.
+    pub source: OperandSource,
     /// Bulk copies can bring its array in every launch; else a launch says whether they can.
     pub aligned: bool,
     /// Whether its rows or its columns (0, 1) are how deep products are, which may be fewer than the tile's: the others
@@ -40,6 +40,15 @@ pub struct OperandLoad {
     pub depth: Option<usize>,
     /// Slots of shared memory: iterations that the author wants under way at once; 1 outside of loops.
     pub slots: u32,
+}
+
+/// What an operand is loaded from.
+#[derive(Clone, Debug)]
+pub enum OperandSource {
+    /// A window of rows and columns.
+    Window(ViewRef),
+    /// Pages that a table lists.
+    Pages(Pages),
 }
 
 /// Elements of a part of a line: 128 bytes, what swizzles exchange within.
@@ -50,9 +59,6 @@ const PATTERN: u32 = 1024;
 
 /// Bytes of shared memory that each CTA has beside its own.
 const RESERVED: u64 = 1024;
-
-/// Rows of a product.
-const UNIT_ROWS: u32 = 64;
 
 /// Slots of a loop at most.
 const SLOTS: u32 = 4;
@@ -66,6 +72,14 @@ impl OperandLoad {
     /// Bytes of the parts of all lines that lie in front of the next ones.
     pub fn part_bytes(&self) -> u32 {
         (self.held * 2 * PART).next_multiple_of(PATTERN)
+    }
+
+    /// Lines that a bulk copy brings.
+    pub fn box_lines(&self) -> u32 {
+        match &self.source {
+            OperandSource::Window(_) => self.lines,
+            OperandSource::Pages(pages) => pages.lines,
+        }
     }
 
     /// Threads bring some windows element by element: of arrays that bulk copies cannot bring, and those that are less
@@ -117,6 +131,10 @@ impl Finder<'_> {
             if let Some((tile, view)) = load(&stmt.op) {
                 self.load(&tile, view, region, slots)?;
             }
+            if let Op::Copy(copy) = &stmt.op {
+                let (tile, place) = self.pages(copy, stmt.span)?;
+                self.operand(&tile, place, region, slots)?;
+            }
             match &stmt.op {
                 Op::For(f) => self.loads(&f.body, f.stages.clamp(2, SLOTS))?,
                 Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.loads(r, slots))?,
@@ -127,22 +145,39 @@ impl Finder<'_> {
     }
 
     fn load(&mut self, tile: &TileRef, view: &ViewRef, region: &[Stmt], slots: u32) -> Result<(), String> {
+        let name = &self.kernel.tensors[view.tensor].name;
+        if self.is_beside(tile, view) && self.moved_on(tile, region).is_none() {
+            self.beside.insert(tile.tile);
+            return Ok(());
+        }
+        let place = self.place(tile, view).ok_or_else(|| {
+            format!("where the rows of `{name}` lie does not follow from the launch, as bulk copies need it")
+        })?;
+        self.operand(tile, place, region, slots)
+    }
+
+    /// The operand that a tile is moved to, which is all that is done with it; itself, if it is one.
+    fn moved_on(&self, tile: &TileRef, region: &[Stmt]) -> Option<TileRef> {
+        if matches!(self.ty(tile.tile).0, Loc::Left | Loc::Right) {
+            return Some(*tile);
+        }
+        let mut moves = region.iter().filter_map(|s| moved(&s.op)).filter(|(_, from)| from.tile == tile.tile);
+        let reads = self.uses.get(&tile.tile).map_or(0, |u| u.reads);
+        match (moves.next(), moves.next()) {
+            (Some((to, _)), None) if reads == 1 => Some(to),
+            _ => None,
+        }
+    }
+
+    /// A tile that is filled so, as an operand of products.
+    fn operand(&mut self, tile: &TileRef, place: OperandLoad, region: &[Stmt], slots: u32) -> Result<(), String> {
         let kernel = self.kernel;
-        let tensor = &kernel.tensors[view.tensor];
+        let tensor = &kernel.tensors[TensorId::from_u32(place.tensor)];
         let name = &kernel.tiles[tile.tile].name;
         let uses = |t| self.uses.get(&t).copied().unwrap_or_default();
-        let mut operand = *tile;
-        if matches!(self.ty(tile.tile).0, Loc::Mat | Loc::Vec) {
-            let mut moves = region.iter().filter_map(|s| moved(&s.op)).filter(|(_, from)| from.tile == tile.tile);
-            match (moves.next(), moves.next()) {
-                (Some((to, _)), None) if uses(tile.tile).reads == 1 => operand = to,
-                _ if self.is_beside(tile, view) => {
-                    self.beside.insert(tile.tile);
-                    return Ok(());
-                }
-                _ => return no(format!("`{name}` is not moved once, to an operand")),
-            }
-        }
+        let Some(operand) = self.moved_on(tile, region) else {
+            return no(format!("`{name}` is not moved once, to an operand"));
+        };
         let products = reads(region, operand.tile);
         let fits = matches!(self.ty(operand.tile).0, Loc::Left | Loc::Right)
             && self.ty(operand.tile).1 == tensor.dtype
@@ -155,17 +190,13 @@ impl Finder<'_> {
         if uses(operand.tile).writes != 1 || uses(tile.tile).writes != 1 || tensor.dir != TensorDir::In {
             return no(format!("`{name}` is written more than once, or is no input"));
         }
-        let place = self.place(tile, view).ok_or_else(|| {
-            format!("where the rows of `{}` lie does not follow from the launch, as bulk copies need it", tensor.name)
-        })?;
         let held = match self.ty(operand.tile).0 {
             Loc::Left if !place.turned => place.lines.max(UNIT_ROWS),
             _ => place.lines,
         };
         let (operand, filled) = (operand.tile, tile.tile);
         self.filled.extend((filled != operand).then_some(filled));
-        let tensor = view.tensor.as_u32();
-        self.loads.push(OperandLoad { operand, filled, tensor, held, slots, ..place });
+        self.loads.push(OperandLoad { operand, filled, held, slots, ..place });
         Ok(())
     }
 
@@ -192,21 +223,11 @@ impl Finder<'_> {
         if dense.number() != Some(1) || pitch.terms().len() != 1 || lines > 256 {
             return None;
         }
-        let mut total = Poly::constant(1);
-        for extent in &self.kernel.tensors[view.tensor].shape {
-            total = total.times(&self.defs.poly(*extent)?)?;
-        }
-        let mut at = [Poly::constant(0), Poly::constant(0)];
-        for term in self.defs.poly(view.offset)?.terms() {
-            let term = Poly::sum_of(vec![term.clone()])?;
-            match term.divided(pitch) {
-                Some(row) => at[1] = at[1].plus(&row, 1)?,
-                None => at[0] = at[0].plus(&term, 1)?,
-            }
-        }
+        let total = self.elements_of(view.tensor)?;
+        let at = self.coordinates(view.offset, pitch)?;
         let (pitch, total) = (launch_number(self.kernel, pitch)?, launch_number(self.kernel, &total)?);
         let (operand, filled) = (tile.tile, tile.tile);
-        let (tensor, slots, view, depth) = (0, 1, view.clone(), None);
+        let (tensor, slots, depth) = (view.tensor.as_u32(), 1, None);
         Some(OperandLoad {
             operand,
             filled,
@@ -218,11 +239,43 @@ impl Finder<'_> {
             lines,
             length,
             held: lines,
-            view,
+            source: OperandSource::Window(view.clone()),
             aligned,
             depth,
             slots,
         })
+    }
+}
+
+impl Finder<'_> {
+    /// All elements of an array.
+    pub(super) fn elements_of(&self, tensor: TensorId) -> Option<Poly> {
+        let one = Some(Poly::constant(1));
+        self.kernel.tensors[tensor].shape.iter().fold(one, |all, extent| all?.times(&self.defs.poly(*extent)?))
+    }
+
+    /// An element of an array with such rows: its place in its row, and which row that is.
+    pub(super) fn coordinates(&self, offset: Value, pitch: &Poly) -> Option<[Poly; 2]> {
+        let mut at = [Poly::constant(0), Poly::constant(0)];
+        for term in self.defs.poly(offset)?.terms() {
+            let term = Poly::sum_of(vec![term.clone()])?;
+            match term.divided(pitch) {
+                Some(row) => at[1] = at[1].plus(&row, 1)?,
+                None => at[0] = at[0].plus(&term, 1)?,
+            }
+        }
+        Some(at)
+    }
+}
+
+/// The tile that a statement fills from memory.
+pub fn filled_by(op: &Op) -> Option<Tile> {
+    match op {
+        Op::Copy(copy) => match &copy.dst {
+            NestAccess::Tile { tile, .. } => Some(tile.tile),
+            NestAccess::Tensor { .. } => None,
+        },
+        op => load(op).map(|(t, _)| t.tile),
     }
 }
 

@@ -1,7 +1,7 @@
 //! What may happen to tiles between products: everything that a thread does with its own elements of a row, and with
 //! those of the three threads that share its rows.
 
-use super::{Finder, Fragment, no, ramp};
+use super::{Finder, Fragment, filled_by, no, ramp};
 use crate::contraction::{self, From, Product};
 use ptoc_ir::formula;
 use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Region, TensorDir, Tile, TileRef, Ty, ViewRef};
@@ -38,9 +38,9 @@ impl Finder<'_> {
                 },
                 Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.region(r))?,
                 Op::Check { cond, .. } if self.holds(*cond) => {}
-                // Nothing is on its way to shared memory where a block ends with an error.
-                Op::Check { .. } if self.loads_seen == 0 && self.loops == 0 => self.checks = true,
-                Op::Check { .. } => return no("a condition is checked behind loads"),
+                Op::Check { .. } => self.checks = true,
+                // Those were looked at as loads.
+                Op::Copy(_) if filled_by(&stmt.op).is_some_and(|t| self.is_loaded(t)) => self.checks = true,
                 _ => return no("there is more in the kernel than products and what is done row by row"),
             }
         }
@@ -77,10 +77,7 @@ impl Finder<'_> {
         }
         match (row.sem, &inst.operands[..]) {
             // Those were looked at as loads.
-            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t) => {
-                self.loads_seen += 1;
-                Ok(())
-            }
+            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t.tile) => Ok(()),
             (Sem::Load, [Operand::Tile(t), _]) if plain && self.beside.contains(&t.tile) => Ok(()),
             (Sem::Move, [Operand::Tile(d), Operand::Tile(a)]) if plain => match self.filled.contains(&a.tile) {
                 true => Ok(()),
@@ -103,8 +100,8 @@ impl Finder<'_> {
         }
     }
 
-    fn is_loaded(&self, t: &TileRef) -> bool {
-        self.loads.iter().any(|l| l.filled == t.tile)
+    fn is_loaded(&self, tile: Tile) -> bool {
+        self.loads.iter().any(|l| l.filled == tile)
     }
 
     /// From accumulators, and to left operands, which lie the same way.
@@ -158,7 +155,7 @@ impl Finder<'_> {
         match place(&p.a) {
             _ if whole => {}
             Some(left) => {
-                let here = |n: usize| region.iter().any(|s| is_load(&s.op, self.loads[n].filled));
+                let here = |n: usize| region.iter().any(|s| filled_by(&s.op) == Some(self.loads[n].filled));
                 if !here(left) || !here(right) {
                     return no("how deep a product is that reads a window in a loop differs from block to block");
                 }
@@ -225,11 +222,6 @@ impl Finder<'_> {
         };
         if modes && good { Ok(()) } else { Err(why()) }
     }
-}
-
-/// Whether an operation loads this tile.
-fn is_load(op: &Op, tile: Tile) -> bool {
-    contraction::load(op).is_some_and(|(t, _)| t.tile == tile)
 }
 
 /// Whether each operation of an expression is one that is emitted.
