@@ -295,3 +295,47 @@ fn pages_of_a_cache() {
         }
     }
 }
+
+/// One kernel of `examples/attention_backward.tile`, with these shapes.
+fn backward(name: &str, [d, bm, bn]: [u32; 3], causal: bool) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/attention_backward.tile");
+    let text = std::fs::read_to_string(path).expect("a source");
+    let items = text.split("\n}\n").map(|item| format!("{item}\n}}\n"));
+    let wanted = |item: &String| item.contains("\nfn ") || item.contains(&format!("\nkernel {name}<"));
+    let mut text: String = items.filter(wanted).collect();
+    let value = |text: &str, name: &str, value: String| {
+        let (at, old) = (text.find(&format!("const {name} = ")).expect("it is there"), &text[..]);
+        let end = at + old[at..].find([',', '>']).expect("its end");
+        let rest = old[end..].trim_start_matches(|c: char| !matches!(c, ',' | '>'));
+        format!("{}const {name} = {value}{rest}", &old[..at])
+    };
+    // Lists for the tuner are no part of a value.
+    while let Some(at) = text.find(" tune [") {
+        let end = at + text[at..].find(']').expect("its end") + 1;
+        text.replace_range(at..end, "");
+    }
+    for (name, n) in [("D", d), ("BM", bm), ("BN", bn)] {
+        text = value(&text, name, n.to_string());
+    }
+    value(&text, "CAUSAL", causal.to_string())
+}
+
+/// The gradients of attention: numbers of queries as rows and as columns, a logarithm, two sums that go on for a loop.
+#[test]
+fn gradients_of_attention() {
+    for (shape, causal) in [([64, 32, 64], true), ([32, 64, 64], false), ([128, 32, 64], true)] {
+        let [forward, keys, queries] = ["forward", "of_keys", "of_queries"].map(|k| built(&backward(k, shape, causal)));
+        for [h, m, n] in [[1, 64, 64], [2, 67, 83]] {
+            let (d, f16) = (shape[0] as usize, DType::F16);
+            let dims = [("H", h as i64), ("M", m as i64), ("N", n as i64)];
+            let [q, k, v, above] = [(m, 1), (n, 2), (n, 3), (m, 4)].map(|(rows, s)| array(f16, &[h, rows, d], s));
+            let [l, delta] = [5, 6].map(|s| array(DType::F32, &[h, m, 1], s));
+            let [of_m, of_n] = [m, n].map(|rows| zeros(f16, &[h, rows, d]));
+            let arrays = [q.clone(), k.clone(), v.clone(), of_m.clone(), zeros(DType::F32, &[h, m, 1])];
+            check(&forward, "forward", &dims, &arrays);
+            let inputs = [q, k, v, above, l, delta];
+            check(&keys, "of_keys", &dims, &[&inputs[..], &[of_n.clone(), of_n]].concat());
+            check(&queries, "of_queries", &dims, &[&inputs[..], &[of_m]].concat());
+        }
+    }
+}

@@ -4,11 +4,11 @@
 
 use super::{Lower, ops};
 use cranelift_entity::SecondaryMap;
-use ptoc_diagnostics::Diagnostic;
+use ptoc_diagnostics::{Diagnostic, Span};
 use ptoc_ir::loops::{Addr, Base, FunctionEntry, If, MemTy, Op, Reg, SpaceData, SpaceId, Stride, VarId};
 use ptoc_ir::loops::{Func, Module};
-use ptoc_ir::tile::{self, Kernel, Operand, Stmt, Tile, Ty, Value};
-use ptoc_isa::Target;
+use ptoc_ir::tile::{self, InstAttrs, Kernel, Operand, Stmt, Tile, Ty, Value};
+use ptoc_isa::{Expr, Target};
 use ptoc_opt::analyses::Analyses;
 use ptoc_opt::matrix_unit::{Epilogue, EpilogueStep, Place};
 use ptoc_opt::pass::RewriteUnit;
@@ -49,6 +49,32 @@ pub fn lower_element(
         launch: Func { name: "none".into(), body: Vec::new(), params: Vec::new(), ..block.clone() },
         block,
     })
+}
+
+/// An element-wise instruction as a function of one element of each source: it loads that of source n from tensor n, and
+/// stores the result to the tensor behind them. Nothing else is in it.
+pub fn lower_formula(expr: &Expr, dst: DType, sources: &[DType], attrs: &InstAttrs) -> Module {
+    let mut code = super::FunctionBuilder::new("formula", FunctionEntry::Block, Span::default());
+    let offset = code.int(0);
+    let at = |n: usize| Addr { base: Base::Tensor(n as u32), offset, stride: Stride::Const(0), gather: None };
+    let loaded: Vec<(DType, Reg)> =
+        sources.iter().enumerate().map(|(n, dtype)| (*dtype, code.load(MemTy::of(*dtype), at(n)))).collect();
+    let value = crate::formula::emit(&mut code, expr, dst, &loaded, attrs);
+    let value = ops::settle(&mut code, Ty::D(dst), value);
+    code.store(MemTy::of(dst), at(sources.len()), value);
+    let block = code.finish(Vec::new());
+    Module {
+        name: "formula".into(),
+        tensors: (0..=sources.len()).map(|_| smol_str::SmolStr::default()).collect(),
+        spaces: cranelift_entity::PrimaryMap::new(),
+        arena: 0,
+        raster: None,
+        spread: Vec::new(),
+        checks: Vec::new(),
+        bounds: Vec::new(),
+        launch: Func { name: "none".into(), body: Vec::new(), ..block.clone() },
+        block,
+    }
 }
 
 fn kernel_tensor(kernel: &Kernel, n: u32) -> smol_str::SmolStr {

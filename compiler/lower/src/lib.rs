@@ -41,7 +41,7 @@ mod sorts;
 mod terms;
 mod watch;
 
-pub use element::lower_element;
+pub use element::{lower_element, lower_formula};
 
 use code::FunctionBuilder;
 use cranelift_entity::{EntityRef, PrimaryMap, SecondaryMap};

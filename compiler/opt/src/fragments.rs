@@ -21,6 +21,7 @@ pub use loads::{OperandLoad, OperandSource, PART, filled_by};
 pub use order::ordered;
 pub use pages::Pages;
 pub use scalars::{Ramp, ramp};
+pub use steps::is_direct;
 
 use crate::contraction;
 use crate::matrix_unit::{self, asks};

@@ -317,7 +317,17 @@ fn place_with(
         Ok(_) => Err(diagnostics),
         Err(overflows) => {
             let told = overflows.iter().filter(|o| !spoken.contains(&o.loc));
-            diagnostics.extend(pass("repairs", || reports(&kernel, &live, target, told, author, budget)));
+            let mut found = pass("repairs", || reports(&kernel, &live, target, told, author, budget));
+            // On tensor cores fused tiles would have no bytes.
+            if let (Some(first), Some(Err(why))) =
+                (found.first_mut(), target.gpu.map(|_| ptoc_opt::fragments::find(&kernel, target)))
+                && !why.is_empty()
+            {
+                first.notes.push(format!(
+                    "the tensor cores, for which only registers that are alive count, are not used: {why}"
+                ));
+            }
+            diagnostics.extend(found);
             Err(diagnostics)
         }
     }

@@ -3,8 +3,8 @@
 
 use super::Code;
 use ptoc_ir::tile::{For, Op, Stmt};
-use ptoc_opt::fragments::filled_by;
 use ptoc_opt::contraction::{From, Product, load, moved, product};
+use ptoc_opt::fragments::filled_by;
 use ptoc_ptx::{AddrBase, Address, Arith, Cmp, Op as Ptx, Sm90, Src, Type, VReg};
 
 /// The product of each iteration, and its windows.
@@ -24,8 +24,7 @@ impl Code<'_> {
         let ((sum, From::Acc), None) = (products.next()?, products.next()) else { return None };
         let ring = |tile| self.rings.iter().position(|r| r.operand == tile);
         let rings = vec![ring(sum.a.tile)?, ring(sum.b.tile)?];
-        let loads =
-            |n: &usize| f.body.iter().any(|s| filled_by(&s.op) == Some(self.rings[*n].filled));
+        let loads = |n: &usize| f.body.iter().any(|s| filled_by(&s.op) == Some(self.rings[*n].filled));
         let known = |s: &Stmt| match &s.op {
             op if op.is_pure() => true,
             Op::Load { .. } | Op::Alloc { .. } | Op::Sync(_) => true,

@@ -1,12 +1,17 @@
 //! Element-wise instructions on fragments: the expression of the table for each element.
 
-use super::Code;
 use super::scalars::{arithmetic, binary, bits, comparison};
 use super::statements::copied;
+use super::{Code, GROUP};
+use crate::allocation::Homes;
+use crate::emit::{Emit, whole};
+use crate::ops::pure;
 use ptoc_ir::formula::typed;
-use ptoc_ir::tile::{Inst, Operand, TileRef, Ty};
+use ptoc_ir::loops::{Base, Module, Op};
+use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{BinOp, Expr, Read, Sem, To, UnOp};
-use ptoc_opt::fragments::Fragment;
+use ptoc_lower::lower_formula;
+use ptoc_opt::fragments::{Fragment, is_direct};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Round, Src, Type, VReg};
 use ptoc_tensor::DType;
 
@@ -73,6 +78,16 @@ impl Code<'_> {
         let formula = Formula { inst, types };
         let mut values = Vec::new();
         let count = of.elements() as usize;
+        if !matches!(expr, Expr::Convert(..)) && !is_direct(expr, &formula.types) {
+            let function = lower_formula(expr, formula.types[0], &formula.types[1..], &unreversed(inst));
+            let regs = self.tile(d.tile)?;
+            self.fills.remove(&d.tile);
+            for (n, reg) in regs.into_iter().enumerate() {
+                let args: Vec<Src> = sources.iter().map(|s| s.at(n, of)).collect();
+                self.call(&function, &args, reg)?;
+            }
+            return Some(());
+        }
         // Of many exponentials the arguments come first.
         let (inner, exponentials) = match expr {
             Expr::Un(UnOp::Exp, inner) if count > 4 => (*inner, true),
@@ -112,6 +127,33 @@ impl Code<'_> {
                 }
             }
         }
+        Some(())
+    }
+
+    /// A function of the lowering, of an element of each source.
+    fn call(&mut self, function: &Module, args: &[Src], to: VReg) -> Option<()> {
+        let mut e = Emit::new(function, GROUP, Homes::new(function, 0));
+        std::mem::swap(&mut self.b, &mut e.b);
+        for stmt in &function.block.body {
+            match &stmt.op {
+                Op::Load { dst, addr, .. } => {
+                    let Base::Tensor(n) = addr.base else { return None };
+                    let value = match args[n as usize] {
+                        Src::Reg(reg) => reg,
+                        other => e.b.mov(whole(function.block.regs[*dst].ty), other),
+                    };
+                    e.define(*dst, value);
+                }
+                Op::Store { value, .. } => {
+                    let value = e.reg(*value);
+                    let class = e.b.class(value);
+                    e.b.set(to, copied(class), value);
+                }
+                op if pure(op) => e.compute(op),
+                _ => return None,
+            }
+        }
+        std::mem::swap(&mut self.b, &mut e.b);
         Some(())
     }
 
@@ -207,6 +249,11 @@ impl Code<'_> {
     pub(super) fn f32_bits(&mut self, reg: VReg) -> VReg {
         self.b.bits(Class::B32, reg)
     }
+}
+
+/// The modes of an instruction whose operands have been put in order.
+fn unreversed(inst: &Inst) -> InstAttrs {
+    InstAttrs { reversed: false, ..inst.attrs }
 }
 
 /// An instruction, and the types of its operands in the order of the expression.

@@ -48,7 +48,8 @@ impl Finder<'_> {
         };
         let [table] = &tables[..] else { return None };
         let data = &self.kernel.tensors[table.tensor];
-        if data.dtype != DType::I32 || data.dir != TensorDir::In || table.oob != Oob::Undefined || data.shape.len() > 2 {
+        if data.dtype != DType::I32 || data.dir != TensorDir::In || table.oob != Oob::Undefined || data.shape.len() > 2
+        {
             return None;
         }
         if *dtype != self.kernel.tensors[*tensor].dtype || copy.fill.is_some() || !copy.covers {
@@ -75,8 +76,7 @@ impl Finder<'_> {
             && fixed(&table.at.strides, [along, across])
             && n(at.strides[page]) == Some(0);
         let (length, capacity) = if turned { (tile.rows, tile.cols) } else { (tile.cols, tile.rows) };
-        let (all, valid) =
-            if turned { (tile.valid.0, tile.valid.1) } else { (tile.valid.1, tile.valid.0) };
+        let (all, valid) = if turned { (tile.valid.0, tile.valid.1) } else { (tile.valid.1, tile.valid.0) };
         let whole = lines % LINES == 0
             && lines <= 256
             && n(copy.extents[page])?.checked_mul(lines) == Some(i64::from(capacity))

@@ -218,15 +218,31 @@ impl Finder<'_> {
                 DType::F16 | DType::BF16 => types[0] == DType::F32,
                 _ => false,
             },
-            _ => !narrow && computable(expr, &types) && formula::fits(expr, &types),
+            _ => !narrow && (is_direct(expr, &types) || is_function(expr, &types)) && formula::fits(expr, &types),
         };
         if modes && good { Ok(()) } else { Err(why()) }
     }
 }
 
-/// Whether each operation of an expression is one that is emitted.
-fn computable(e: &Expr, types: &[DType]) -> bool {
-    let of = |e: &Expr| computable(e, types);
+/// Whether an expression of numbers of 32 bits is a function that the lowering has. Exponentials are the unit's own.
+fn is_function(e: &Expr, types: &[DType]) -> bool {
+    types.iter().all(|d| matches!(d, DType::F32 | DType::I32)) && !has_exponential(e)
+}
+
+fn has_exponential(e: &Expr) -> bool {
+    let of = |all: &[&Expr]| all.iter().any(|e| has_exponential(e));
+    match e {
+        Expr::Arg(_) | Expr::Number(..) => false,
+        Expr::Un(op, a) => *op == UnOp::Exp || has_exponential(a),
+        Expr::Convert(a, _) => has_exponential(a),
+        Expr::Bin(_, a, b) | Expr::Cmp(_, a, b) | Expr::CmpMode(a, b) | Expr::Pow(a, b) => of(&[a, b]),
+        Expr::Fma(a, b, c) | Expr::Select(a, b, c) => of(&[a, b, c]),
+    }
+}
+
+/// Whether each operation of an expression is an instruction, or a few.
+pub fn is_direct(e: &Expr, types: &[DType]) -> bool {
+    let of = |e: &Expr| is_direct(e, types);
     let Some(ty) = formula::typed(e, types) else { return false };
     let f32 = ty == DType::F32;
     match *e {
