@@ -236,7 +236,7 @@ fn nothing_can_be_left_out() {
     let kept: Vec<&String> = all.iter().zip(&missed).filter(|(_, m)| **m).map(|((name, _), _)| name).collect();
     // A right operand comes behind the left one of its step, and their slots are free together.
     assert!(kept.len() == 3 && kept[0] == "bar.sync 2, 128 #3", "{kept:?}");
-    assert!(kept[1..].iter().all(|name| name.contains("try_wait") && name.contains("+49224]")), "{kept:?}");
+    assert!(kept[1..].iter().all(|name| name.contains("try_wait") && name.contains("+65632]")), "{kept:?}");
 }
 
 /// The source of decode attention over a paged cache, as it stands.
@@ -252,8 +252,8 @@ fn paged(bn: u32) -> String {
     text.replace("const BN = 64 tune [64, 128]", &format!("const BN = {bn}"))
 }
 
-/// Pages by bulk copies: lengths of all kinds, an empty sequence, pages in any order; an entry that is none is told with
-/// its place, unless nobody looks at it.
+/// Pages by bulk copies: lengths of all kinds, an empty sequence, pages in any order; an entry that is none is told
+/// with its place, unless nobody looks at it.
 #[test]
 fn pages_of_a_cache() {
     let (b, hk, g, d, p, np, most) = (3usize, 2, 8, 128, 16, 40, 12usize);

@@ -51,14 +51,15 @@ impl Product {
         let (right, of_b) = if b { ("N, K", "b.T") } else { ("K, N", "b") };
         let raster = if self.raster { " raster(along = m, swizzle = 2)" } else { "" };
         let pipeline = if self.stages > 1 { format!("pipeline(stages = {}) ", self.stages) } else { String::new() };
-        let operands = format!("Left({of_a}), Right({of_b}.tile(k, n))");
+        let mode = if factors == DType::F32 { ", TF32" } else { "" };
+        let operands = format!("Left({of_a}), Right({of_b}.tile(k, n)){mode}");
         let (zero, product) = match self.depth {
             None => (format!("acc = {nothing};"), format!("TMATMUL_ACC(acc, acc, {operands});")),
             Some(_) => (
                 String::new(),
                 format!(
                     "let x = Left({of_a}); let y = Right({of_b}.tile(k, n));
-                     if k.first {{ TMATMUL(acc, x, y); }} else {{ TMATMUL_ACC(acc, acc, x, y); }}"
+                     if k.first {{ TMATMUL(acc, x, y{mode}); }} else {{ TMATMUL_ACC(acc, acc, x, y{mode}); }}"
                 ),
             ),
         };
@@ -204,6 +205,35 @@ fn random_products() {
         product.depth = Some(sizes[2]).filter(|depth| below(3) == 0 && *depth > product.tile[2] as usize);
         let content = if below(2) == 0 { Content::Tame } else { Content::Wild };
         product.check(sizes, content, case..case + 1).unwrap_or_else(|e| panic!("case {case}: {e}"));
+    }
+}
+
+/// Factors of f32 in mode TF32: the copy engine rounds them on their way; what it cannot bring is rounded by threads.
+#[test]
+fn numbers_of_f32_become_tf32() {
+    let product = |tile| Product { factors: DType::F32, ..Product::new(tile) };
+    for size in [[128, 64, 128], [72, 136, 204], [67, 33, 97], [5, 7, 0]] {
+        for turned in [[false, true], [false, false]] {
+            let product = Product { turned, ..product([64, 64, 32]) };
+            product.check(size, Content::Tame, 1..2).unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    for turned in [[false, true], [true, false]] {
+        let product = Product { turned, ..product([64, 32, 40]) };
+        product.check([72, 40, 136], Content::Wild, 1..3).unwrap_or_else(|e| panic!("{e}"));
+    }
+    let large = Product { turned: [false, true], depth: Some(80), stages: 1, ..product([128, 256, 16]) };
+    large.check([136, 264, 80], Content::Tame, 5..6).unwrap_or_else(|e| panic!("{e}"));
+    // Without the mode, and with the other way of rounding, sums are chains.
+    for mode in ["", ", TF32, Rint", ", HF32"] {
+        let text = product([64, 64, 32]).text().replace(", TF32", mode);
+        let (middle, ptx) = build_unit(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert!(!multiplies(&ptx), "{text}");
+        let dims = [("M", 20), ("N", 30), ("K", 40)];
+        let tensors = product([64, 64, 32]).tensors([20, 30, 40], Content::Tame, 1);
+        let chain = middle.interpret(&dims, &tensors).unwrap_or_else(|e| panic!("{e:?}"));
+        let same = middle.interpret_on_unit(&dims, &tensors).unwrap_or_else(|e| panic!("{e:?}"));
+        assert_eq!(chain[2].bytes(), same[2].bytes());
     }
 }
 

@@ -12,6 +12,7 @@ use ptoc_ir::tile::{Inst, InstAttrs, Operand, TensorId, TileRef, Ty, Update, Val
 use ptoc_ir::{formula, indexed, scalar};
 use ptoc_isa::{AtomicOp, Expr, Oob, Read, Role, RoundMode, Sem};
 use ptoc_tensor::DType;
+use ptoc_tensor::matrix_unit::SumProfile;
 
 type TrapResult<T = ()> = Result<T, Trap>;
 
@@ -268,10 +269,7 @@ impl<'k> Machine<'k, '_> {
         }
         self.spend((a.rows as u64).saturating_mul(a.cols as u64).saturating_mul(b.cols as u64))?;
         let Some(factors) = attrs.factors else {
-            let of = |dtype: DType| {
-                let mut profiles = self.options.matrix_unit.iter();
-                profiles.find(|(factors, _)| acc == DType::F32 && dtype == *factors).map(|(_, profile)| *profile)
-            };
+            let of = |dtype| self.profile(acc, dtype).filter(|_| dtype != DType::F32);
             return Ok(Some(match (of(a.dtype), of(b.dtype)) {
                 (Some(profile), Some(other)) if profile == other => matrix::matmul_on_unit(profile, start, a, b),
                 _ => matrix::matmul(acc, start, a, b),
@@ -282,7 +280,17 @@ impl<'k> Machine<'k, '_> {
         }
         let even = attrs.round == Some(RoundMode::Rint);
         let rounded = |m: &Matrix| m.map(m.dtype, |x| u64::from(factors.rounded(x as u32, even)));
-        Ok(Some(matrix::matmul(acc, start, &rounded(a), &rounded(b))))
+        let (a, b) = (rounded(a), rounded(b));
+        Ok(Some(match self.profile(acc, DType::F32) {
+            Some(profile) => matrix::matmul_on_unit(profile, start, &a, &b),
+            None => matrix::matmul(acc, start, &a, &b),
+        }))
+    }
+
+    /// How a matrix unit adds products of such factors to sums of f32.
+    fn profile(&self, acc: DType, factors: DType) -> Option<SumProfile> {
+        let mut profiles = self.options.matrix_unit.iter();
+        profiles.find(|(of, _)| acc == DType::F32 && factors == *of).map(|(_, profile)| *profile)
     }
 
     /// The elements of a tile as a move or a store leaves them.

@@ -293,6 +293,8 @@ fn factors(dtype: DType) -> FactorType {
         DType::BF16 => FactorType::Bf16,
         DType::F8E4M3 => FactorType::E4m3,
         DType::F8E5M2 => FactorType::E5m2,
+        // Rounded before.
+        DType::F32 => FactorType::Tf32,
         _ => FactorType::F16,
     }
 }

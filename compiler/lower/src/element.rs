@@ -51,8 +51,8 @@ pub fn lower_element(
     })
 }
 
-/// An element-wise instruction as a function of one element of each source: it loads that of source n from tensor n, and
-/// stores the result to the tensor behind them. Nothing else is in it.
+/// An element-wise instruction as a function of one element of each source: it loads that of source n from tensor n,
+/// and stores the result to the tensor behind them. Nothing else is in it.
 pub fn lower_formula(expr: &Expr, dst: DType, sources: &[DType], attrs: &InstAttrs) -> Module {
     let mut code = super::FunctionBuilder::new("formula", FunctionEntry::Block, Span::default());
     let offset = code.int(0);

@@ -15,7 +15,7 @@ use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{
     For, If, Inst, Kernel, Label, Op, Operand, Region, Stmt, TensorDir, Tile, TileRef, Value, ViewRef,
 };
-use ptoc_isa::{BinOp, CmpOp, Loc, Sem};
+use ptoc_isa::{BinOp, CmpOp, Factors, Loc, RoundMode, Sem};
 use ptoc_placement::access::{is_private, tile_accesses};
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -44,6 +44,8 @@ pub struct KLoop<'k> {
     pub depth: Depth,
     /// Where the chains start.
     pub start: From,
+    /// How factors are rounded.
+    pub rounding: Option<FactorRounding>,
     /// The source of the product.
     pub span: Span,
 }
@@ -79,6 +81,15 @@ pub struct Product {
     pub b: TileRef,
 }
 
+/// How factors of f32 are rounded before they are multiplied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FactorRounding {
+    /// What they become.
+    pub to: Factors,
+    /// Of two equally near numbers the even one; else the larger one in magnitude.
+    pub even: bool,
+}
+
 /// What happens to a tile in the whole kernel.
 #[derive(Clone, Copy, Default)]
 struct Uses {
@@ -97,11 +108,19 @@ struct Finder<'k> {
 
 /// An instruction of the matrix unit, and where it starts.
 pub fn product(op: &Op) -> Option<(Product, From)> {
-    let Op::Inst(inst) = op else { return None };
     // Rounded factors are other numbers than those of the window.
-    if inst.attrs.factors.is_some() {
-        return None;
-    }
+    rounding(op).is_none().then(|| product_of_any(op)).flatten()
+}
+
+/// How an instruction rounds its factors.
+pub(crate) fn rounding(op: &Op) -> Option<FactorRounding> {
+    let Op::Inst(inst) = op else { return None };
+    inst.attrs.factors.map(|to| FactorRounding { to, even: inst.attrs.round == Some(RoundMode::Rint) })
+}
+
+/// The same of factors of any kind.
+fn product_of_any(op: &Op) -> Option<(Product, From)> {
+    let Op::Inst(inst) = op else { return None };
     let tile = |n: usize| match inst.operands.get(n) {
         Some(Operand::Tile(t)) => Some(*t),
         _ => None,
@@ -247,7 +266,7 @@ impl<'k> Finder<'k> {
     fn read_by(&self, t: &TileRef, rest: &[Stmt]) -> u32 {
         let mut count = 0;
         for stmt in rest {
-            if let Some((p, from)) = product(&stmt.op) {
+            if let Some((p, from)) = self.product(&stmt.op) {
                 let fits = matches!(
                     (self.kernel.tiles[p.d.tile].ty.dtype, self.kernel.tiles[t.tile].ty.dtype),
                     (DType::F32, DType::F32 | DType::F16 | DType::BF16) | (DType::I32, DType::I8)
@@ -317,7 +336,7 @@ impl<'k> Finder<'k> {
                 op if self.out.disappears(op) => continue,
                 Op::If(i) => self.first_or_not(f, i)?,
                 op => {
-                    let (product, start) = product(op)?;
+                    let (product, start) = self.product(op)?;
                     (product, start, stmt.span)
                 }
             };
@@ -326,6 +345,11 @@ impl<'k> Finder<'k> {
             }
         }
         found
+    }
+
+    /// A product; for a unit also of rounded factors.
+    fn product(&self, op: &Op) -> Option<(Product, From)> {
+        if self.unit { product_of_any(op) } else { product(op) }
     }
 
     /// `if k == 0 { start } else { go on }`, of one product.
@@ -380,7 +404,22 @@ impl<'k> Finder<'k> {
         };
         along(a, 1)?;
         along(b, 0)?;
-        Some(KLoop { of: f, product, depth, start, span })
+        let rounding = self.rounding_of(&f.body)?;
+        Some(KLoop { of: f, product, depth, start, rounding, span })
+    }
+
+    /// How the products of a loop round factors, if all do alike.
+    fn rounding_of(&self, body: &Region) -> Option<Option<FactorRounding>> {
+        fn all(region: &Region, out: &mut Vec<Option<FactorRounding>>) {
+            for stmt in region {
+                out.extend(product_of_any(&stmt.op).map(|_| rounding(&stmt.op)));
+                stmt.op.regions().for_each(|r| all(r, out));
+            }
+        }
+        let mut found = Vec::new();
+        all(body, &mut found);
+        let first = *found.first()?;
+        found.iter().all(|r| *r == first).then_some(first)
     }
 
     /// The depth of all iterations, and how far one goes. Each has `tile`, or the last one what is left of some K:

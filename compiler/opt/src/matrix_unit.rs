@@ -10,14 +10,14 @@ mod epilogue;
 
 pub use epilogue::{ElementArray, Epilogue, EpilogueStep, Place};
 
-use crate::contraction::{self, Depth, From, KLoop, Product, Products};
+use crate::contraction::{self, Depth, FactorRounding, From, KLoop, Product, Products};
 use crate::fragments;
 use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
-use ptoc_ir::tile::{Kernel, Op, Operand, Stmt, TensorDir, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{Kernel, Op, Operand, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::math::Exponential;
-use ptoc_isa::{BinOp, CmpOp, Loc, Sem, Target};
+use ptoc_isa::{BinOp, CmpOp, Factors, Loc, Sem, Target};
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
 
@@ -51,6 +51,8 @@ pub struct ArrayMatrix {
 pub struct UnitProduct<'k> {
     /// Of the operands, and of sums.
     pub factors: [DType; 2],
+    /// Factors of f32 are rounded to TF32, as the copy engine rounds them.
+    pub tf32: bool,
     /// What sums are: f32, or i32 of factors of i8.
     pub sums: DType,
     /// How products are added; `None` of integers, whose sums are exact in any order.
@@ -103,6 +105,9 @@ impl UnitProduct<'_> {
     }
 }
 
+/// The rounding of factors of f32 that the copy engine does.
+const TF32: FactorRounding = FactorRounding { to: Factors::Tf32, even: false };
+
 /// Rows of an instruction, and of a block at most.
 const ROWS: [u32; 2] = [64, 128];
 /// Rows that are so few that the product is computed turned round: the right operand's columns are the unit's rows.
@@ -154,7 +159,12 @@ pub(crate) fn asks(kernel: &Kernel, target: &Target) -> bool {
         let taken = t.ty.dtype == DType::I8 || target.sum_profile(t.ty.dtype).is_some();
         matches!(t.ty.loc, Loc::Left | Loc::Right) && taken
     };
-    kernel.tiles.values().any(asks)
+    kernel.tiles.values().any(asks) || target.tf32.is_some() && rounds(&kernel.body)
+}
+
+/// Whether there are products whose factors are rounded so.
+fn rounds(region: &Region) -> bool {
+    region.iter().any(|s| contraction::rounding(&s.op) == Some(TF32) || s.op.regions().any(rounds))
 }
 
 /// How products of these factors are added up to such sums: exactly, if there is no profile. `None`: they are not on
@@ -218,7 +228,14 @@ impl<'k, 'p> Finder<'k, 'p> {
             return no("an operand is no window of an array");
         };
         let (factors, sums) = ([a, b].map(|view| kernel.tensors[view.tensor].dtype), d.dtype);
-        let Some(profile) = adds(factors, sums, target) else {
+        let profile = match k.rounding {
+            None => adds(factors, sums, target),
+            Some(rounding) => {
+                let known = rounding == TF32 && factors == [DType::F32; 2] && sums == DType::F32;
+                known.then_some(target.tf32).filter(Option::is_some)
+            }
+        };
+        let Some(profile) = profile else {
             return no("factors and sums are not of the unit's types");
         };
         let tile = [p.d.rows, p.d.cols];
@@ -249,6 +266,7 @@ impl<'k, 'p> Finder<'k, 'p> {
         let stages = (k.of.stages.max(1), u32::try_from(deep).unwrap_or(u32::MAX));
         let (span, batch) = (k.span, self.batch.clone());
         let found = UnitProduct {
+            tf32: k.rounding.is_some(),
             factors,
             sums,
             profile,

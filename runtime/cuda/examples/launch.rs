@@ -16,10 +16,11 @@
 //! number N              a parameter
 //! map P O W H S X Y     a parameter behind all others: the tensor map of W x H halves from byte O of parameter P on,
 //!                       S bytes from row to row, by boxes of X x Y
+//! tf32 P O ..           the same of words of f32 that become TF32 on their way
 //! expect P NAME TYPE    parameter P holds this file's bytes afterwards; NaN of a float TYPE is any
 //! ```
 
-use ptoc_cuda::{Buffer, Context, Driver, HalfMatrices, LaunchConfig};
+use ptoc_cuda::{Buffer, Context, Driver, LaunchConfig, Matrices};
 use std::error::Error;
 use std::fs;
 use std::path::Path;
@@ -73,7 +74,7 @@ struct Given {
     turns: Option<u32>,
     shared: u32,
     params: Vec<Param>,
-    maps: Vec<(usize, HalfMatrices)>,
+    maps: Vec<(usize, Matrices)>,
     expect: Vec<(usize, String, String)>,
 }
 
@@ -110,13 +111,13 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
             }
             ["zeros", n] => given.params.push(Param::Bytes(vec![0; n.parse()?])),
             // An offset, dimensions, one stride less, and a box.
-            ["map", of, ref rest @ ..] if rest.len() >= 6 && rest.len() % 3 == 0 => {
+            [kind @ ("map" | "tf32"), of, ref rest @ ..] if rest.len() >= 6 && rest.len() % 3 == 0 => {
                 let n = rest.iter().map(|n| n.parse()).collect::<Result<Vec<u64>, _>>()?;
                 let (dims, rest) = n[1..].split_at(n.len() / 3);
                 let (strides, tile) = rest.split_at(dims.len() - 1);
                 let tile = tile.iter().map(|n| u32::try_from(*n)).collect::<Result<_, _>>()?;
                 let (dims, strides) = (dims.to_vec(), strides.to_vec());
-                given.maps.push((of.parse()?, HalfMatrices { base: n[0], dims, strides, tile }));
+                given.maps.push((of.parse()?, Matrices { tf32: kind == "tf32", base: n[0], dims, strides, tile }));
             }
             ["number", n] => given.params.push(Param::Number(n.parse()?)),
             ["expect", at, name, ty] => given.expect.push((at.parse()?, name.into(), ty.into())),
@@ -177,9 +178,9 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
     // CTAs with scratch memory are persistent: more than there is room for would wait for the others.
     let room = function.resident(given.threads)? * context.multiprocessors()?;
     let ctas = given.turns.unwrap_or(given.ctas.min(room.max(1) as u32));
-    let map = |(of, matrix): &(usize, HalfMatrices)| {
+    let map = |(of, matrix): &(usize, Matrices)| {
         let base = params.get(*of).copied().unwrap_or(0) + matrix.base;
-        context.tensor_map(&HalfMatrices { base, ..matrix.clone() })
+        context.tensor_map(&Matrices { base, ..matrix.clone() })
     };
     let maps = given.maps.iter().map(map).collect::<Result<Vec<_>, _>>()?;
     let launch = LaunchConfig { ctas, threads: given.threads, params: &params, maps: &maps };

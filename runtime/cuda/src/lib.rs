@@ -15,4 +15,4 @@ pub use context::{Buffer, Context, Event, Function, LaunchConfig, Module};
 pub use driver::Driver;
 pub use error::{Code, Error};
 pub use stream::{Stream, StreamBuffer};
-pub use tensor_map::{HalfMatrices, TensorMap};
+pub use tensor_map::{Matrices, TensorMap};

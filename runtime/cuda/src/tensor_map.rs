@@ -6,15 +6,19 @@ use std::ffi::{c_int, c_uint, c_void};
 
 /// `CU_TENSOR_MAP_DATA_TYPE_UINT16`: bulk copies move bits.
 const HALVES: c_int = 1;
+/// `CU_TENSOR_MAP_DATA_TYPE_TFLOAT32`: words of f32 become TF32 on their way.
+const TF32: c_int = 11;
 /// `CU_TENSOR_MAP_SWIZZLE_128B`
 const SWIZZLE_128: c_int = 3;
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`
 const PROMOTION_256: c_int = 3;
 
-/// Matrices of 16-bit elements, and a box of one whose rows are 128 bytes, swizzled by 128 bytes in shared memory. What
-/// lies beyond a matrix is zero.
+/// Matrices of 16-bit elements, or of f32 that become TF32, and a box of one whose rows are 128 bytes, swizzled by 128
+/// bytes in shared memory. What lies beyond a matrix is zero.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HalfMatrices {
+pub struct Matrices {
+    /// Elements are f32, and rounded to TF32.
+    pub tf32: bool,
     /// The address of the first element.
     pub base: u64,
     /// Elements of a row, rows, and matrices along up to three dimensions.
@@ -35,7 +39,7 @@ impl Context<'_> {
     ///
     /// # Errors
     /// What the driver says: of an address or a stride that is no multiple of 16 bytes, among others.
-    pub fn tensor_map(&self, m: &HalfMatrices) -> Result<TensorMap, Error> {
+    pub fn tensor_map(&self, m: &Matrices) -> Result<TensorMap, Error> {
         let mut map = TensorMap([0; 16]);
         let rank = m.dims.len();
         assert!((2..=5).contains(&rank) && m.strides.len() + 1 == rank && m.tile.len() == rank, "{m:?}");
@@ -46,7 +50,7 @@ impl Context<'_> {
         let result = unsafe {
             (self.driver.f.tensor_map)(
                 (&raw mut map).cast(),
-                HALVES,
+                if m.tf32 { TF32 } else { HALVES },
                 rank as c_uint,
                 base,
                 m.dims.as_ptr(),

@@ -117,10 +117,17 @@ struct Registers {
 /// Registers for tiles that a consumer of 136 has room for.
 const FEW: u32 = 120;
 
+/// Columns of a product at most, of whose CTAs two share a multiprocessor: to have the sums of more, `ptxas` demands
+/// more registers than an equal share of a half.
+const MOST_SHARED_COLUMNS: u32 = 192;
+
 impl Registers {
     /// Of 65,536. Two CTAs of one consumer are as good as one of two: while the products of one are under way, the
     /// other computes weights; three, where tiles are so small, hide more latencies.
-    fn new(consumers: u32, shared: u32, tiles: u32, gathers: bool) -> Registers {
+    fn new((consumers, columns): (u32, u32), shared: u32, tiles: u32, gathers: bool) -> Registers {
+        if consumers == 1 && columns > MOST_SHARED_COLUMNS {
+            return Registers { moved: None, resident: 1 };
+        }
         let few = if gathers { FEW - 8 } else { FEW };
         match (consumers, gathers) {
             (1, false) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([24, 136]), resident: 3 },
@@ -145,7 +152,8 @@ pub(crate) fn compile(plan: &FragmentKernel, module: &Module) -> Result<Compiled
     let rings = Ring::all(&plan.loads);
     let bytes = PATTERN + plan.loads.iter().map(|load| load.bytes()).sum::<u32>();
     let gathers = plan.loads.iter().any(|load| load.by_threads());
-    let registers = Registers::new(consumers, bytes, plan.registers + ahead_registers(&plan.kernel.body), gathers);
+    let tiles = plan.registers + ahead_registers(&plan.kernel.body);
+    let registers = Registers::new((consumers, columns(&plan.kernel.body)), bytes, tiles, gathers);
     let abi = Abi {
         tensors: module.tensors.len(),
         params: module.launch.params.len(),
@@ -168,6 +176,15 @@ pub(crate) fn compile(plan: &FragmentKernel, module: &Module) -> Result<Compiled
 /// Warp-groups that multiply: blocks of fewer rows than one has leave some of them unused.
 fn consumers(plan: &FragmentKernel) -> u32 {
     plan.rows.div_ceil(ROWS)
+}
+
+/// Columns of the widest product.
+fn columns(region: &Region) -> u32 {
+    let of = |stmt: &Stmt| match product(&stmt.op) {
+        Some((p, _)) => p.d.cols,
+        None => stmt.op.regions().map(columns).max().unwrap_or(0),
+    };
+    region.iter().map(of).max().unwrap_or(0)
 }
 
 /// Registers for the sums of a product that may be issued an iteration ahead: the largest that starts at zero.

@@ -11,6 +11,9 @@ pub(crate) const ROW: u32 = 128;
 /// Halves of it. What bulk copies move are halves, of smaller factors two at a time.
 pub const HALVES: u32 = ROW / 2;
 
+/// Bytes of a factor of f32.
+const WORD: u32 = 4;
+
 /// Rows (or columns) of a part, and lines, where those are side by side.
 pub(crate) const PART: u32 = 64;
 
@@ -90,8 +93,10 @@ impl OperandSide {
         for d in self.moves() {
             strides.push(bytes(&self.batch[d])?);
         }
+        // What is copied are halves, of words themselves.
+        let unit = i64::from(self.factor.max(2));
         let dense =
-            |n: i64| n.checked_mul(i64::from(self.factor)).filter(|bytes| bytes % 2 == 0).map(|bytes| bytes / 2);
+            |n: i64| n.checked_mul(i64::from(self.factor)).filter(|bytes| bytes % unit == 0).map(|bytes| bytes / unit);
         let dims = match self.major {
             Major::Depth => [dense(depth)?, extent],
             Major::Side => [dense(extent)?, depth],
@@ -102,14 +107,22 @@ impl OperandSide {
             && base.is_multiple_of(16)
             && strides.iter().all(|n| n.is_multiple_of(16) && (16..1 << 40).contains(n))
             && dims.iter().all(|n| (1..MOST).contains(n));
-        fits.then(|| map(base, dims, strides, [HALVES, self.rows()]))
+        fits.then(|| match self.factor {
+            WORD => words(base, dims, strides, [ROW / WORD, self.rows()]),
+            _ => map(base, dims, strides, [HALVES, self.rows()]),
+        })
     }
 }
 
 /// The map of halves by boxes of a matrix whose lines are swizzled by 128 bytes.
 pub(crate) fn map(base: u64, dims: Vec<u64>, strides: Vec<u64>, tile: [u32; 2]) -> TensorMap {
     let tile = tile.into_iter().chain(std::iter::repeat(1)).take(dims.len()).collect();
-    TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128 }
+    TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128, tf32: false }
+}
+
+/// The map of numbers of f32, which become TF32 on their way.
+fn words(base: u64, dims: Vec<u64>, strides: Vec<u64>, tile: [u32; 2]) -> TensorMap {
+    TensorMap { dtype: Type::F32, tf32: true, ..map(base, dims, strides, tile) }
 }
 
 /// What a launch of a product is computed from.
@@ -136,7 +149,7 @@ pub struct GemmAbi {
 pub enum Obstacle {
     /// Neither rows nor columns have their elements next to each other.
     Sparse,
-    /// Factors of one byte lie side by side along the other side than k, along which the cores read them.
+    /// Factors that have not two bytes lie side by side along the other side than k, along which the cores read them.
     Turned,
     /// Rows (or columns) are so many bytes apart, which is what these parameters of the launch make of it.
     Stride(i64, Vec<u32>),
@@ -258,6 +271,7 @@ impl GemmAbi {
         let unused = |o: &OperandSide| {
             let rank = 2 + o.moves().count();
             let dims = (0..rank).map(|d| if d == 0 { HALVES.into() } else { 1 }).collect();
+            // A box of halves, whatever is in it.
             map(a.tensors[o.tensor as usize] & !15, dims, vec![ROW.into(); rank - 1], [HALVES, 1])
         };
         maps.map(|(map, o)| map.unwrap_or_else(|| unused(o))).collect()

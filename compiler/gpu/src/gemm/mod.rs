@@ -180,6 +180,7 @@ fn mma_type(factors: DType) -> MmaType {
         DType::F8E4M3 => MmaType::E4m3,
         DType::F8E5M2 => MmaType::E5m2,
         DType::I8 => MmaType::S8,
+        DType::F32 => MmaType::Tf32,
         _ => MmaType::F16,
     }
 }

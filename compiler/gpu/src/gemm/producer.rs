@@ -132,8 +132,12 @@ impl Gemm {
 
     /// Neighbours of 16 bytes, from a row or column and a k on, as four words.
     fn factors(&mut self, n: usize, o: &OperandSide, side: VReg, k: VReg) -> Vec<VReg> {
-        let (major, bytes) = (o.major, o.factor == 1);
-        let (class, from) = if bytes { (Class::B32, Type::U8) } else { (Class::B16, Type::B16) };
+        let major = o.major;
+        let (class, from) = match o.factor {
+            1 => (Class::B32, Type::U8),
+            2 => (Class::B16, Type::B16),
+            _ => (Class::B32, Type::B32),
+        };
         let [along_side, along_k] = self.strides[n];
         let at = self.b.arith(Arith::MadLo, Type::U64, &[side.into(), along_side.into(), self.first[n].into()]);
         let at = self.b.arith(Arith::MadLo, Type::U64, &[k.into(), along_k.into(), at.into()]);
@@ -153,16 +157,26 @@ impl Gemm {
             let good = self.b.setp(Cmp::Lt, Type::U64, index, moving.1);
             let good = self.b.arith(Arith::And, Type::Pred, &[good.into(), inside.into()]);
             let factor = self.b.reg(class);
-            self.b.set(factor, if bytes { Type::B32 } else { Type::B16 }, Src::Imm(0));
+            self.b.set(factor, if class == Class::B32 { Type::B32 } else { Type::B16 }, Src::Imm(0));
             self.b.guard = Some((good, true));
             self.b.push(Ptx::Ld(Space::Global, from), &[factor], &[Src::Addr(Address::at(at))]);
             self.b.guard = None;
             all.push(factor);
         }
-        match bytes {
-            true => all.chunks(4).map(|four| self.word(four)).collect(),
-            false => all.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect(),
+        match o.factor {
+            1 => all.chunks(4).map(|four| self.word(four)).collect(),
+            2 => all.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect(),
+            _ => all.into_iter().map(|word| self.rounded_to_tf32(word)).collect(),
         }
+    }
+
+    /// A number of f32 to the nearest of TF32, of two the larger one in magnitude. The cores leave its low bits out;
+    /// what is no number, and infinities, stay.
+    fn rounded_to_tf32(&mut self, word: VReg) -> VReg {
+        let size = self.u32(Arith::And, word, 0x7fff_ffff);
+        let finite = self.b.setp(Cmp::Lt, Type::U32, size, Src::Imm(0x7f80_0000));
+        let up = self.u32(Arith::Add, word, 0x1000);
+        self.b.selp(Type::B32, up, word, finite)
     }
 
     /// Four bytes in a word, the first in its lowest bits.

@@ -99,7 +99,8 @@ pub fn write_code(root: &Path, bundle: &Bundle<'_>, Compiled { kernel, abi, .. }
         let (array, offset) = (map.base / ARRAY - 1, map.base % ARRAY);
         let tile = map.tile.iter().map(|n| u64::from(*n));
         let numbers = map.dims.iter().chain(&map.strides).copied().chain(tile).map(|n| format!(" {n}"));
-        let _ = writeln!(text, "map {array} {offset}{}", numbers.collect::<String>());
+        let _ =
+            writeln!(text, "{} {array} {offset}{}", if map.tf32 { "tf32" } else { "map" }, numbers.collect::<String>());
     }
     for (n, bytes, dtype) in &bundle.expect {
         fs::write(folder.join(format!("{n}.out")), bytes).expect("written");

@@ -194,6 +194,8 @@ pub struct Target {
     pub gpu: Option<Gpu>,
     /// How a matrix unit adds that is no chain of multiply-adds, by the dtype of its factors. `--exact` forbids it.
     pub matrix_unit: Vec<(DType, SumProfile)>,
+    /// The same of f32 that is rounded to TF32 first.
+    pub tf32: Option<SumProfile>,
     /// Who computes in the memory; `None` on PTO's targets, and on [`Target::host`].
     pub unit: Option<ProcessingUnit>,
     /// The memory in which the units are.

@@ -17,6 +17,9 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 use toml::Spanned;
 
+/// Factors that are no dtype: f32, rounded.
+const TF32: &str = "tf32";
+
 impl Target {
     /// Reads a target file. The first structural mistake ends it (E0652); of wrong values all are reported (E0653).
     pub fn parse(file: FileId, text: &str) -> Result<Target, Vec<Diagnostic>> {
@@ -147,7 +150,10 @@ impl Reader {
             };
             Gpu { capability, exponential: self.exponential(g.exponential.as_ref()) }
         });
-        let matrix_unit = raw.matrix_unit.iter().filter_map(|s| self.sums(s)).collect();
+        let (rounded, others): (Vec<_>, Vec<_>) =
+            raw.matrix_unit.iter().partition(|s| s.factors.get_ref().as_str() == TF32);
+        let matrix_unit = others.into_iter().filter_map(|s| Some((self.unit_dtype(s)?, self.sums(s)))).collect();
+        let tf32 = rounded.first().map(|s| self.sums(s));
         Target {
             name: raw.name.into_inner(),
             description: raw.description,
@@ -160,6 +166,7 @@ impl Reader {
             pipes,
             gpu,
             matrix_unit,
+            tf32,
             unit,
             device,
             pools,
@@ -269,11 +276,16 @@ impl Reader {
     }
 
     /// How a matrix unit adds. Sums are of f32, and computed in 64 bits.
-    fn sums(&mut self, raw: &RawSums) -> Option<(DType, SumProfile)> {
+    /// The dtype of a matrix unit's factors.
+    fn unit_dtype(&mut self, raw: &RawSums) -> Option<DType> {
         let factors = self.dtype(&raw.factors)?;
         if !matches!(factors, DType::F16 | DType::BF16 | DType::F8E4M3 | DType::F8E5M2) {
-            self.error(raw.factors.span(), format!("factors are f16, bf16 or 8-bit floats, and not {factors}"));
+            self.error(raw.factors.span(), format!("factors are f16, bf16, tf32 or 8-bit floats, and not {factors}"));
         }
+        Some(factors)
+    }
+
+    fn sums(&mut self, raw: &RawSums) -> SumProfile {
         let mut digits = |n: &Spanned<i64>, most: u32| {
             let digits = self.positive(n);
             if digits > most {
@@ -282,7 +294,7 @@ impl Reader {
             digits
         };
         let (addend_digits, sum_digits) = (digits(&raw.addend_digits, 30), digits(&raw.sum_digits, 23));
-        Some((factors, SumProfile { block: self.positive(&raw.block), addend_digits, sum_digits }))
+        SumProfile { block: self.positive(&raw.block), addend_digits, sum_digits }
     }
 
     fn dtypes(&mut self, names: &[Text]) -> Vec<DType> {

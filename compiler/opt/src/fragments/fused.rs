@@ -1,5 +1,5 @@
 //! What is fused before tiles are looked at: products that are added to a tile, exponentials of differences from a
-//! column.
+//! column or a row.
 //!
 //! `mixed = matmul(weights, values) + mixed * fade` is a product that starts at zero, and an addition of each element.
 //! A unit whose accumulator is in registers starts at `mixed * fade` as well: no registers for a product of its own, no
@@ -63,17 +63,17 @@ fn differences(kernel: &Kernel, region: &mut Region, uses: &Uses) -> bool {
     while let Some((sub, exp)) = (0..region.len()).find_map(|at| difference(kernel, region, at, uses)) {
         let (Op::Inst(of), Op::Inst(inst)) = (&region[sub].op, &region[exp].op) else { return changed };
         let operands = inst.operands[..1].iter().chain(&of.operands[1..]).cloned().collect();
-        region[exp].op = self::inst(exponential_of_difference(), operands);
+        region[exp].op = self::inst(exponential_of_difference(of.instr.get().shape), operands);
         region.remove(sub);
         changed = true;
     }
     changed
 }
 
-/// The name of the instruction that is the exponential of a difference from the row's number.
-fn exponential_of_difference() -> &'static str {
+/// The name of the instruction that is the exponential of a difference from the row's, or the column's, number.
+fn exponential_of_difference(shape: ShapeRule) -> &'static str {
     let of = |expr: &Expr| matches!(expr, Expr::Un(UnOp::Exp, Expr::Bin(BinOp::Sub, Expr::Arg(1), Expr::Arg(2))));
-    let row = TABLE.iter().find(|row| row.shape == ShapeRule::RowExpand && row.sem.expr().is_some_and(|e| of(&e)));
+    let row = TABLE.iter().find(|row| row.shape == shape && row.sem.expr().is_some_and(|e| of(&e)));
     row.expect("a row of the table").name
 }
 
@@ -91,7 +91,8 @@ fn difference(kernel: &Kernel, region: &[Stmt], at: usize, uses: &Uses) -> Optio
     let sub = region[..at].iter().rposition(|s| writes(kernel, s, x.tile))?;
     let of = plain(&region[sub].op)?;
     let [Operand::Tile(t), Operand::Tile(a), Operand::Tile(column)] = &of.operands[..] else { return None };
-    let is = of.instr.get().sem == Sem::RowExpandBinary(BinOp::Sub) && t == x && uses.get(&x.tile) == Some(&[1, 1]);
+    let subtracts = [Sem::RowExpandBinary(BinOp::Sub), Sem::ColExpandBinary(BinOp::Sub)];
+    let is = subtracts.contains(&of.instr.get().sem) && t == x && uses.get(&x.tile) == Some(&[1, 1]);
     let same = unchanged(kernel, &region[sub + 1..at], [a.tile, column.tile]);
     let floats =
         [d, x, a, column].iter().all(|t| kernel.tiles[t.tile].ty.dtype == DType::F32 && is_private(kernel, t.tile));

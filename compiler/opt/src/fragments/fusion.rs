@@ -1,7 +1,8 @@
-//! What placement sees of kernels whose tiles are fragments: those are fused, and held to the registers of a thread, so
-//! the bytes of all tiles do not bound them.
+//! What placement sees of kernels whose tiles are fragments, or one product's sums: those are fused, and held to the
+//! registers of a thread, so the bytes of all tiles do not bound them.
 
 use super::{find, room};
+use crate::matrix_unit;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::memories;
@@ -10,7 +11,7 @@ use std::borrow::Cow;
 /// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out.
 pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
     let seen = memories::seen_by(kernel, target);
-    match seen.gpu.is_some() && find(kernel, &seen).is_ok() {
+    match seen.gpu.is_some() && (find(kernel, &seen).is_ok() || matrix_unit::find(kernel, &seen).is_ok()) {
         true => Cow::Owned(seen.into_owned().before_fusion(Loc::Vec)),
         false => seen,
     }
@@ -19,5 +20,9 @@ pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
 /// Registers of a thread that hold tiles at once, and as many as may; `None` of kernels whose tiles are no fragments.
 pub fn tile_registers(kernel: &Kernel, target: &Target) -> Option<[u32; 2]> {
     target.gpu?;
+    if let Ok(product) = matrix_unit::find(kernel, target) {
+        // Its sums; what is done to them is done to a few columns at a time.
+        return Some([product.tile[1] / 2, room(&[])]);
+    }
     find(kernel, target).ok().map(|plan| [plan.registers, room(&plan.loads)])
 }

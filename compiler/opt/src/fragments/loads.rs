@@ -1,7 +1,7 @@
 //! Operands that are windows of arrays: where they lie, as boxes of an array whose rows are dense.
 
 use super::{Finder, Pages, UNIT_ROWS, no};
-use crate::contraction::{load, moved, product};
+use crate::contraction::{From, load, moved, product};
 use crate::matrix_unit::{Number, launch_number};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{NestAccess, Op, Region, Stmt, TensorDir, TensorId, Tile, TileRef, Value, ViewRef};
@@ -60,8 +60,10 @@ const PATTERN: u32 = 1024;
 /// Bytes of shared memory that each CTA has beside its own.
 const RESERVED: u64 = 1024;
 
-/// Slots of a loop at most.
+/// Slots of a loop at most, which loops that only add up have: a slot is free one step later there. With fewer than
+/// these a second CTA is not worth it.
 const SLOTS: u32 = 4;
+const LEAST: u32 = 3;
 
 impl OperandLoad {
     /// Parts of each line.
@@ -102,7 +104,8 @@ impl Finder<'_> {
     /// of one warp-group, as one computes while products of the other are under way.
     pub(super) fn slots(&mut self, capacity: u64) -> Result<(), String> {
         let wanted: Vec<u32> = self.loads.iter().map(|l| l.slots).collect();
-        if self.rows <= 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) {
+        let enough = |l: &OperandLoad| l.slots >= LEAST || wanted.iter().all(|n| *n < SLOTS);
+        if self.rows <= 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) && self.loads.iter().all(enough) {
             return Ok(());
         }
         self.loads.iter_mut().zip(wanted).for_each(|(load, slots)| load.slots = slots);
@@ -136,7 +139,10 @@ impl Finder<'_> {
                 self.operand(&tile, place, region, slots)?;
             }
             match &stmt.op {
-                Op::For(f) => self.loads(&f.body, f.stages.clamp(2, SLOTS))?,
+                Op::For(f) => {
+                    let least = if adds_up(&f.body) { SLOTS } else { 2 };
+                    self.loads(&f.body, f.stages.clamp(least, SLOTS))?;
+                }
                 Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.loads(r, slots))?,
                 _ => {}
             }
@@ -266,6 +272,12 @@ impl Finder<'_> {
         }
         Some(at)
     }
+}
+
+/// Whether a loop is one product, which is added to an accumulator.
+fn adds_up(body: &[Stmt]) -> bool {
+    let products: Vec<From> = body.iter().filter_map(|s| product(&s.op)).map(|(_, start)| start).collect();
+    products == [From::Acc] && body.iter().all(|s| s.op.regions().next().is_none())
 }
 
 /// The tile that a statement fills from memory.

@@ -89,7 +89,11 @@ impl Cta {
                 self.over_mbarrier(at, run.len as u64)?;
                 self.shared.touch_run(at, run.len, RaceAccess::Write, &copy.writes)
             };
-            bytes.map_err(|refused| Wrong::Access(refused, at))?.copy_from_slice(these);
+            let bytes = bytes.map_err(|refused| Wrong::Access(refused, at))?;
+            bytes.copy_from_slice(these);
+            if run.tf32 {
+                bytes.chunks_exact_mut(4).for_each(round_to_tf32);
+            }
         }
         Ok(())
     }
@@ -213,7 +217,12 @@ impl World<'_> {
             if (shared | global | u64::from(size)) & 15 != 0 {
                 return Err(undefined("addresses and sizes of bulk copies are multiples of 16, not", shared | global));
             }
-            let run = |n: u64| Run { shared: shared.wrapping_add(n), global: Some(global.wrapping_add(n)), len: 16 };
+            let run = |n: u64| Run {
+                shared: shared.wrapping_add(n),
+                global: Some(global.wrapping_add(n)),
+                len: 16,
+                tf32: false,
+            };
             return Ok(Operands { runs: (0..size.into()).step_by(16).map(run).collect(), mbarrier });
         }
         let map = self.map(global).ok_or_else(|| undefined("there is no tensor map at", global))?;
@@ -252,4 +261,14 @@ fn issue(cta: &mut Cta, w: usize, pc: u32, op: Sm90, lane: usize, operands: Oper
     let (runs, data, stage, arrival) = (operands.runs, Vec::new(), 0, None);
     cta.copies.push(Copy { store, runs, data, stage, reads, writes, arrival, group });
     Ok(())
+}
+
+/// A number of f32 to the nearest of TF32, of two the larger one in magnitude; what is none stays.
+fn round_to_tf32(word: &mut [u8]) {
+    let mut bytes = [0; 4];
+    bytes.copy_from_slice(word);
+    let bits = u32::from_le_bytes(bytes);
+    if bits & 0x7fff_ffff < 0x7f80_0000 {
+        word.copy_from_slice(&(bits.wrapping_add(0x1000) & !0x1fff).to_le_bytes());
+    }
 }

@@ -50,6 +50,8 @@ pub struct TensorMap {
     pub tile: Vec<u32>,
     /// How the box lies in shared memory.
     pub swizzle: Swizzle,
+    /// Elements of f32 are rounded to TF32 on their way (`CU_TENSOR_MAP_DATA_TYPE_TFLOAT32`).
+    pub tf32: bool,
 }
 
 /// Bytes of a box, side by side in both memories.
@@ -59,6 +61,8 @@ pub(super) struct Run {
     /// `None` outside of the tensor: loads have zeros there, stores leave it out.
     pub(super) global: Option<u64>,
     pub(super) len: usize,
+    /// Words are rounded to TF32.
+    pub(super) tf32: bool,
 }
 
 impl TensorMap {
@@ -104,7 +108,12 @@ impl TensorMap {
                 for (from, to, inside) in [(0, low, false), (low, high, true), (high, 16, false)] {
                     if from < to {
                         let global = base.filter(|_| inside).map(|base| base.wrapping_add_signed(first + from));
-                        runs.push(Run { shared: place + from as u64, global, len: (to - from) as usize });
+                        runs.push(Run {
+                            shared: place + from as u64,
+                            global,
+                            len: (to - from) as usize,
+                            tf32: self.tf32,
+                        });
                     }
                 }
             }
@@ -133,7 +142,7 @@ mod tests {
 
     fn map(swizzle: Swizzle) -> TensorMap {
         let (dims, strides, tile) = (vec![70, 9, 3], vec![160, 1440], vec![64, 4, 2]);
-        TensorMap { base: 1 << 20, dtype: Type::F16, dims, strides, tile, swizzle }
+        TensorMap { base: 1 << 20, dtype: Type::F16, dims, strides, tile, swizzle, tf32: false }
     }
 
     /// Every byte of the box once; where it comes from, by the definition.

@@ -445,7 +445,7 @@ fn boxes_are_clipped() {
         let bases = [global.add(words), global.add(vec![0xff; 12 * 5 * 2 * 4])];
         let params = bases.map(|base| {
             let (dims, strides, tile) = (vec![12, 5, 2], vec![48, 240], vec![16, 4, 2]);
-            global.add_map(TensorMap { base, dtype: Type::F32, dims, strides, tile, swizzle })
+            global.add_map(TensorMap { base, dtype: Type::F32, dims, strides, tile, swizzle, tf32: false })
         });
         let (kernel, params, fuel) = (&kernel, &params, 1 << 16);
         let launch =
@@ -470,7 +470,7 @@ fn maps_are_looked_at() {
         let mut global = Global::default();
         let base = global.add(vec![0; 4096]);
         let (dims, strides, tile) = (vec![64, 16], vec![128], vec![64, 8]);
-        let mut map = TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128 };
+        let mut map = TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128, tf32: false };
         change(&mut map);
         let (kernel, params, fuel) = (&kernel, &[global.add_map(map)], 1 << 10);
         let (races, aligned) = (true, true);

@@ -101,7 +101,7 @@ fn sums(kernel: &PtxKernel, seed: u64) -> Result<Vec<u32>, SimFault> {
     let words = 64 * ROUNDS as u32;
     let base = global.add((0..words).flat_map(|n| (n * n).to_le_bytes()).collect());
     let (dims, strides, tile, swizzle) = (vec![words.into()], vec![], vec![32], Swizzle::None);
-    let map = global.add_map(TensorMap { base, dtype: Type::U32, dims, strides, tile, swizzle });
+    let map = global.add_map(TensorMap { base, dtype: Type::U32, dims, strides, tile, swizzle, tf32: false });
     let params = &[map, global.add(vec![0; 4 * 64 * 4])];
     let (ctas, fuel) = (4, 1 << 20);
     let launch = SimLaunch { kernel, ctas, shared: 0, params, seed, fuel, races: true, aligned: true, keep_nan: false };
@@ -154,7 +154,7 @@ fn clusters_are_whole() {
     let mut global = Global::default();
     let tile = vec![32];
     let (dims, strides, swizzle) = (vec![64], vec![], Swizzle::None);
-    global.add_map(TensorMap { base: 1 << 40, dtype: Type::U32, dims, strides, tile, swizzle });
+    global.add_map(TensorMap { base: 1 << 40, dtype: Type::U32, dims, strides, tile, swizzle, tf32: false });
     let fault = run(&launch, &mut global).expect_err("half a cluster");
     assert_eq!(fault.why, Why::Arguments("3 CTAs in clusters of 2".into()));
     let large = PtxKernel { cluster: Some(17), ..kernel.clone() };

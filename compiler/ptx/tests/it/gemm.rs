@@ -339,7 +339,7 @@ pub fn map(global: &mut Global, array: &[f16], columns: usize, tile: [u32; 2]) -
     let base = global.add(bytes(array));
     let dims = vec![columns as u64, (array.len() / columns) as u64];
     let (strides, tile) = (vec![2 * columns as u64], tile.to_vec());
-    global.add_map(TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128 })
+    global.add_map(TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128, tf32: false })
 }
 
 /// The product of a launch.

@@ -4,7 +4,7 @@ use super::arrays::{Arrays, Place};
 use super::launch::{Code, Ready};
 use crate::launch::{PlannedLaunch, Used};
 use ptoc_analysis::TensorSource;
-use ptoc_cuda::{Context, Driver, Error, HalfMatrices, Module, TensorMap};
+use ptoc_cuda::{Context, Driver, Error, Matrices, Module, TensorMap};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_gpu::{Arguments, NO_FAILURE};
 use ptoc_ptx::sim;
@@ -114,11 +114,11 @@ pub(super) fn run(
     Ok(Duration::from_secs_f64(f64::from(time) / 1e3))
 }
 
-/// Tensor maps as the driver has them: all that we make are of matrices of halves.
+/// Tensor maps as the driver has them.
 pub(super) fn tensor_maps(maps: &[sim::TensorMap], context: &Context<'_>) -> Result<Vec<TensorMap>, Error> {
     let map = |m: &sim::TensorMap| {
-        let sim::TensorMap { base, dims, strides, tile, .. } = m.clone();
-        context.tensor_map(&HalfMatrices { base, dims, strides, tile })
+        let sim::TensorMap { base, dims, strides, tile, tf32, .. } = m.clone();
+        context.tensor_map(&Matrices { tf32, base, dims, strides, tile })
     };
     maps.iter().map(map).collect()
 }

@@ -39,7 +39,7 @@ pub(super) fn of(abi: &Abi) -> String {
         }
         let _ = write!(
             body,
-            "    result = NAME_map(maps + {}, {base}, (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {PART}, \
+            "    result = NAME_map(maps + {}, 1, {base}, (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {PART}, \
              {}, 0, 0, 0);\n    if (result) return result;\n",
             128 * n,
             array.lines
