@@ -339,3 +339,37 @@ fn gradients_of_attention() {
         }
     }
 }
+
+/// A file of `examples` that has several kernels, with all but one left out.
+fn only(file: &str, name: &str) -> String {
+    let path = format!("{}/../examples/{file}", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(path).expect("a source");
+    let items = text.split("\n}\n").map(|item| format!("{item}\n}}\n"));
+    let wanted = |item: &String| item.contains("\nfn ") || item.contains(&format!("kernel {name}<"));
+    items.filter(wanted).collect()
+}
+
+/// Products whose schedules are written out, with roles, rings, flags and transaction barriers, double buffers at fixed
+/// addresses: they mean a product, and have its bits.
+#[test]
+fn schedules_that_are_written_out() {
+    for (file, name) in [
+        ("schedules.tile", "basic"),
+        ("schedules.tile", "pingpong"),
+        ("schedules.tile", "cooperative"),
+        ("pingpong.tile", "pingpong"),
+    ] {
+        let text = only(file, name);
+        let code = build_unit(&text, &[]).unwrap_or_else(|why| panic!("{why}\n{text}"));
+        let (middle, ptx) = (&code.0, &code.1);
+        let multiplies = ptx.code.kernel.insts().any(|i| matches!(i.op, ptoc_ptx::Op::Sm90(ptoc_ptx::Sm90::Wgmma(_))));
+        let why = find(&middle.prepared.placed.kernel, Target::builtin("sm90").expect("a target")).err();
+        assert!(multiplies, "{file} {name} is not on the tensor cores: {why:?}");
+        let f16 = DType::F16;
+        for [m, n, k] in [[64, 64, 64], [130, 200, 264], [67, 65, 97], [1, 320, 128]] {
+            let dims = [("M", m as i64), ("K", k as i64), ("N", n as i64)];
+            let arrays = [array(f16, &[m, k], 1), array(f16, &[k, n], 2), zeros(DType::F32, &[m, n])];
+            check(&code, name, &dims, &arrays);
+        }
+    }
+}

@@ -25,6 +25,7 @@ pub use steps::is_direct;
 
 use crate::contraction;
 use crate::matrix_unit::{self, asks};
+use crate::rings::straight;
 use pressure::room;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
@@ -58,6 +59,8 @@ pub struct FragmentKernel {
     pub registers: u32,
     /// Valid rows or columns that are the same for all but the last number of a loop or of the grid: which number.
     pub blocks: FxHashMap<Value, Value>,
+    /// Arrays that a block may store to more than once: threads wait for each other in front of that.
+    pub ordered: FxHashSet<TensorId>,
     /// Conditions are checked in its blocks.
     pub checks: bool,
     /// The source of the first product.
@@ -107,7 +110,11 @@ pub fn fragment(kernel: &Kernel, tile: Tile, rows: u32) -> Option<Fragment> {
 /// # Errors
 /// Why it is none; empty if it has no products for the unit, or is one ([`matrix_unit::find`]).
 pub fn find(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
-    if target.matrix_unit.is_empty() || !asks(kernel, target) || matrix_unit::find(kernel, target).is_ok() {
+    if target.matrix_unit.is_empty() || !asks(kernel, target) {
+        return Err(String::new());
+    }
+    let kernel = &*straight(kernel);
+    if matrix_unit::find(kernel, target).is_ok() {
         return Err(String::new());
     }
     let fused = fused::fused(kernel).and_then(|kernel| found(&kernel, target).ok());
@@ -142,6 +149,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         factors: None,
         computed: FxHashSet::default(),
         stored: FxHashSet::default(),
+        ordered: FxHashSet::default(),
         loops: 0,
         bounds: kernel.grid.iter().map(|d| (d.index, d.extent)).collect(),
     };
@@ -158,8 +166,21 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
     let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
     let exponential = target.gpu.map_or(Exponential::Program, |gpu| gpu.exponential);
-    let (kernel, loads, checks) = (kernel.clone(), finder.loads, finder.checks);
-    Ok(FragmentKernel { kernel, factors, profile, exponential, rows, loads, needed, registers, blocks, checks, span })
+    let (kernel, loads, checks, ordered) = (kernel.clone(), finder.loads, finder.checks, finder.ordered);
+    Ok(FragmentKernel {
+        kernel,
+        factors,
+        profile,
+        exponential,
+        rows,
+        loads,
+        needed,
+        registers,
+        blocks,
+        ordered,
+        checks,
+        span,
+    })
 }
 
 fn no<T>(why: impl Into<String>) -> Result<T, String> {
@@ -195,8 +216,9 @@ struct Finder<'k> {
     /// A condition is checked.
     checks: bool,
     factors: Option<DType>,
-    /// Arrays that are stored to.
+    /// Arrays that are stored to, and to which more than once.
     stored: FxHashSet<TensorId>,
+    ordered: FxHashSet<TensorId>,
     /// How many loops are around.
     loops: u32,
     /// Tiles of results, beside those that only repeat something.

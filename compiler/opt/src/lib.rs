@@ -20,6 +20,7 @@ pub mod overlap;
 pub mod pass;
 pub mod pattern;
 pub mod rematerialize;
+pub mod rings;
 pub mod spill_storage;
 pub mod sync;
 pub mod tile_layout;

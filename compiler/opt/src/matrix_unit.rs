@@ -12,6 +12,7 @@ pub use epilogue::{ElementArray, Epilogue, EpilogueStep, Place};
 
 use crate::contraction::{self, Depth, FactorRounding, From, KLoop, Product, Products};
 use crate::fragments;
+use crate::rings::straight;
 use epilogue::EpilogueFinder;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::{Definitions, Poly};
@@ -130,6 +131,7 @@ pub struct Numerics {
 
 /// The numerics of a kernel.
 pub fn numerics(kernel: &Kernel, target: &Target) -> Numerics {
+    let kernel = &*straight(kernel);
     if let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) {
         return Numerics { sums: factors.map(|dtype| (dtype, profile)).into(), ..Numerics::default() };
     }
@@ -141,7 +143,7 @@ pub fn numerics(kernel: &Kernel, target: &Target) -> Numerics {
     })
 }
 
-/// A kernel as a product on the matrix unit.
+/// A kernel, [`straight`], as a product on the matrix unit.
 ///
 /// # Errors
 /// Why it is none; empty if nothing in it asks for the unit.

@@ -15,9 +15,7 @@ use crate::scalars::Scalars;
 use crate::stages;
 use cranelift_entity::{PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::Span;
-use ptoc_ir::tile::{
-    AddrKind, Kernel, NestAccess, Op, Operand, PrintPart, Region, Stmt, Tile, TileData, TileRef, Value,
-};
+use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, Tile, TileData, TileRef, Value};
 use ptoc_isa::{BinOp, Target};
 use rustc_hash::FxHashMap;
 
@@ -133,34 +131,7 @@ impl BufferExpansion<'_> {
 
     fn stmt(&mut self, stmt: &mut Stmt, out: &mut Region) {
         let span = stmt.span;
-        let mut fix = |t: &mut TileRef| self.select(t, span, out);
-        let mut side = |side: &mut NestAccess| {
-            if let NestAccess::Tile { tile, .. } = side {
-                fix(tile);
-            }
-        };
-        match &mut stmt.op {
-            Op::TileGet { tile, .. } | Op::TileSet { tile, .. } => fix(tile),
-            Op::Inst(inst) => {
-                for operand in &mut inst.operands {
-                    if let Operand::Tile(t) = operand {
-                        fix(t);
-                    }
-                }
-                inst.scratch.iter_mut().for_each(fix);
-            }
-            Op::Copy(copy) => {
-                side(&mut copy.src);
-                side(&mut copy.dst);
-            }
-            Op::Mma(mma) => [&mut mma.a, &mut mma.b, &mut mma.acc].into_iter().for_each(side),
-            Op::Print { parts } => parts.iter_mut().for_each(|p| {
-                if let PrintPart::Tile(t) = p {
-                    fix(t);
-                }
-            }),
-            _ => {}
-        }
+        stmt.op.for_each_tile_mut(&mut |t| self.select(t, span, out));
     }
 
     /// Makes a reference one to the current copy.

@@ -1,9 +1,9 @@
 //! Fragments to memory and back.
 
-use super::Code;
+use super::{CONSUMERS, Code, GROUP, consumers};
 use ptoc_ir::tile::{TileRef, ViewRef};
 use ptoc_opt::fragments::Fragment;
-use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 use ptoc_tensor::DType;
 
 /// An element of a thread: its address, and the predicate that there is one.
@@ -16,6 +16,10 @@ impl Code<'_> {
     /// The valid rows and columns of a tile. Two neighbours are stored at once where the launch cannot but align them.
     pub(super) fn store(&mut self, view: &ViewRef, a: &TileRef) -> Option<()> {
         let dtype = self.kernel.tiles[a.tile].ty.dtype;
+        if self.plan.ordered.contains(&view.tensor) {
+            let threads = Src::Imm(u64::from(consumers(self.plan) * GROUP));
+            self.b.sm90(Sm90::BarSync, &[], &[Src::Imm(CONSUMERS), threads]);
+        }
         if self.layout(a.tile)? == Fragment::Column || matches!(self.layout(a.tile)?, Fragment::Row(_)) {
             return self.store_line(view, a);
         }

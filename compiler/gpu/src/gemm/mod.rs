@@ -29,6 +29,7 @@ use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
 use ptoc_opt::fragments::find as several;
 use ptoc_opt::matrix_unit::{self, ArrayMatrix, Number, UnitProduct};
+use ptoc_opt::rings::straight;
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Label, MmaType, Op as Ptx, Round, Sm90, Space, Special, Src, Symbol, Type,
     VReg,
@@ -64,6 +65,7 @@ pub fn compile_kernel(
     exact: bool,
     options: &Options,
 ) -> Result<Compiled, Refused> {
+    let kernel = &*straight(kernel);
     match (matrix_unit::find(kernel, target), several(kernel, target)) {
         (Ok(product), _) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
         (_, Ok(products)) if !exact => fragments::compile(&products, module),

@@ -176,6 +176,34 @@ impl Op {
         a.into_iter().chain(b)
     }
 
+    /// Every reference to a tile of this statement itself.
+    pub fn for_each_tile_mut(&mut self, f: &mut dyn FnMut(&mut TileRef)) {
+        let side = |side: &mut NestAccess, f: &mut dyn FnMut(&mut TileRef)| {
+            if let NestAccess::Tile { tile, .. } = side {
+                f(tile);
+            }
+        };
+        match self {
+            Op::TileGet { tile, .. } | Op::TileSet { tile, .. } => f(tile),
+            Op::Inst(inst) => {
+                for operand in &mut inst.operands {
+                    if let Operand::Tile(t) = operand {
+                        f(t);
+                    }
+                }
+                inst.scratch.iter_mut().for_each(f);
+            }
+            Op::Copy(copy) => [&mut copy.src, &mut copy.dst].into_iter().for_each(|s| side(s, f)),
+            Op::Mma(mma) => [&mut mma.a, &mut mma.b, &mut mma.acc].into_iter().for_each(|s| side(s, f)),
+            Op::Print { parts } => parts.iter_mut().for_each(|p| {
+                if let PrintPart::Tile(t) = p {
+                    f(t);
+                }
+            }),
+            _ => {}
+        }
+    }
+
     /// Scalar code without effects: it can be repeated, moved to any place that its operands dominate, or dropped.
     pub fn is_pure(&self) -> bool {
         matches!(

@@ -3,6 +3,7 @@
 
 use super::{find, room};
 use crate::matrix_unit;
+use crate::rings::straight;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::memories;
@@ -11,7 +12,7 @@ use std::borrow::Cow;
 /// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out.
 pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
     let seen = memories::seen_by(kernel, target);
-    match seen.gpu.is_some() && (find(kernel, &seen).is_ok() || matrix_unit::find(kernel, &seen).is_ok()) {
+    match seen.gpu.is_some() && (find(kernel, &seen).is_ok() || matrix_unit::find(&straight(kernel), &seen).is_ok()) {
         true => Cow::Owned(seen.into_owned().before_fusion(Loc::Vec)),
         false => seen,
     }
@@ -20,7 +21,7 @@ pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
 /// Registers of a thread that hold tiles at once, and as many as may; `None` of kernels whose tiles are no fragments.
 pub fn tile_registers(kernel: &Kernel, target: &Target) -> Option<[u32; 2]> {
     target.gpu?;
-    if let Ok(product) = matrix_unit::find(kernel, target) {
+    if let Ok(product) = matrix_unit::find(&straight(kernel), target) {
         // Its sums; what is done to them is done to a few columns at a time.
         return Some([product.tile[1] / 2, room(&[])]);
     }

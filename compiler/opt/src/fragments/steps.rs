@@ -114,7 +114,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Threads store what they have, in no order: so each element of an array is stored once.
+    /// Threads store what they have, in no order: arrays that are stored to more than once are noted.
     fn stored(&mut self, view: &ViewRef, a: &TileRef) -> Result<(), String> {
         let tensor = &self.kernel.tensors[view.tensor];
         let (loc, dtype) = self.ty(a.tile);
@@ -126,10 +126,13 @@ impl Finder<'_> {
             && matches!(tensor.dir, TensorDir::Out | TensorDir::InOut)
             && (dtype == DType::F32 || matches!(self.fragment(a.tile)?, Fragment::Full(_)));
         self.fragment(a.tile)?;
-        match fits && self.loops == 0 && self.stored.insert(view.tensor) {
-            true => Ok(()),
-            false => no(format!("`{}` is stored more than once, or of another type or shape", tensor.name)),
+        if !fits {
+            return no(format!("`{}` is stored of another type or shape, or added to", tensor.name));
         }
+        if !self.stored.insert(view.tensor) || self.loops > 0 {
+            self.ordered.insert(view.tensor);
+        }
+        Ok(())
     }
 
     fn product(&mut self, p: &Product, start: From, region: &Region) -> Result<(), String> {

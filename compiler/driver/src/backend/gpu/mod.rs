@@ -24,6 +24,7 @@ use ptoc_gpu::{GPU_PASSES, Options, RefusalCode, Refused};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::Kernel;
 use ptoc_isa::Target;
+use ptoc_opt::rings::straight;
 use ptoc_opt::{fragments, matrix_unit};
 use ptoc_passes::Prepared;
 use ptoc_passes::pipeline::Pipeline;
@@ -206,7 +207,7 @@ fn text(sources: &SourceMap, code: &ptoc_gpu::Compiled, kernel: &Kernel) -> Stri
 
 /// A comment that says why the products of a kernel are not on the tensor cores, if they could be.
 fn reason(session: &Session, kernel: &Kernel) -> String {
-    let one = matrix_unit::find(kernel, &session.target).map(|_| ());
+    let one = matrix_unit::find(&straight(kernel), &session.target).map(|_| ());
     // Of several products, what hinders them counts.
     let found = one.or_else(|one| match fragments::find(kernel, &session.target) {
         Ok(_) => Ok(()),
