@@ -373,3 +373,61 @@ fn schedules_that_are_written_out() {
         }
     }
 }
+
+/// A kernel of `std::sparse`, for factors of f16.
+fn sparse(name: &str, split: u32) -> String {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../stdlib/sparse.tile");
+    let text = std::fs::read_to_string(path).expect("a source");
+    let item = text.split("\n}\n").find(|item| item.contains(&format!("kernel {name}<"))).expect("it is there");
+    let item = item[item.find("kernel ").expect("it begins so")..].to_owned() + "\n}\n";
+    let attribute = if name == "_masked" { "#[disjoint(part, \"order is a permutation\")]\n" } else { "" };
+    let item = item.replace("type T = f32", "type T = f16").replace("SPLIT = 1", &format!("SPLIT = {split}"));
+    format!("{attribute}{item}").replace("kernel _", "kernel ")
+}
+
+/// Rows that a table lists, zeros where there is none; results that go where a table says; an entry that is none is
+/// told.
+#[test]
+fn rows_by_number() {
+    let none = -1;
+    for split in [1, 3] {
+        let (gathered, masked) = (built(&sparse("_gathered", split)), built(&sparse("_masked", split)));
+        for [n, m, ci, co, v] in [[90, 70, 64, 40, 3], [30, 130, 72, 64, 2], [20, 33, 19, 8, 2]] {
+            let map: Vec<i32> = (0..m * v).map(|i| if i % 3 == 1 { none } else { (i * 7 % n) as i32 }).collect();
+            let u32s = |of: &[i32], shape: &[usize]| {
+                Tensor::from_bytes(DType::U32, shape, numbers(of).bytes()).expect("as many")
+            };
+            let (feats, weight) = (array(DType::F16, &[n, ci], 1), array(DType::F16, &[co, v, ci], 2));
+            let dim = |name, n: usize| (name, n as i64);
+            let part = zeros(DType::F32, &[split as usize, m, co]);
+            let dims = [dim("N", n), dim("Ci", ci), dim("Co", co), dim("V", v), dim("M", m)];
+            let arrays = [feats.clone(), weight.clone(), u32s(&map, &[m, v]), part.clone()];
+            check(&gathered, &format!("gathered{split}"), &dims, &arrays);
+            // Every block has all positions but the first has none.
+            let blocks = m.div_ceil(64);
+            let seg: Vec<i32> = (0..=blocks).map(|b| (b.saturating_sub(1) * v) as i32).collect();
+            let list: Vec<i32> = (0..(blocks - 1) * v).map(|p| (p % v) as i32).collect();
+            let list = if list.is_empty() { vec![0] } else { list };
+            let mut order: Vec<i32> = (0..m as i32).rev().collect();
+            let dims = [&dims[..], &[dim("L", list.len())]].concat();
+            let launch = |order: &[i32]| {
+                [
+                    feats.clone(),
+                    weight.clone(),
+                    u32s(order, &[m]),
+                    u32s(&map, &[v, m]),
+                    u32s(&seg, &[blocks + 1]),
+                    u32s(&list, &[list.len()]),
+                    part.clone(),
+                ]
+            };
+            check(&masked, &format!("masked{split}"), &dims, &launch(&order));
+            order[m - 2] = m as i32;
+            let arrays = launch(&order);
+            assert!(masked.0.interpret_on_unit(&dims, &arrays).is_err());
+            let said = masked.1.run(&dims, &arrays, 5).unwrap_or_else(|e| panic!("{e}")).expect_err("it fails");
+            let args = format!("args: [{m}, {m}, {}]", m - 2);
+            assert!(said.contains(&args), "{said}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ mod steps;
 pub use fusion::{seen_by, tile_registers};
 pub use loads::{OperandLoad, OperandSource, PART, filled_by};
 pub use order::ordered;
-pub use pages::Pages;
+pub use pages::{Pages, ScatteredRows, TableRows, scattered};
 pub use scalars::{Ramp, ramp};
 pub use steps::is_direct;
 
@@ -63,6 +63,8 @@ pub struct FragmentKernel {
     pub ordered: FxHashSet<TensorId>,
     /// Conditions are checked in its blocks.
     pub checks: bool,
+    /// All threads of the producer walk the statements: some bring windows, or look at tables.
+    pub all_threads: bool,
     /// The source of the first product.
     pub span: Span,
 }
@@ -146,6 +148,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         filled: FxHashSet::default(),
         beside: FxHashSet::default(),
         checks: false,
+        scatters: false,
         factors: None,
         computed: FxHashSet::default(),
         stored: FxHashSet::default(),
@@ -161,7 +164,8 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
     let Some(profile) = target.sum_profile(factors) else {
         return no(format!("the unit has no products of {factors}"));
     };
-    let registers = finder.fits(&kernel.body)?;
+    let all_threads = finder.scatters || finder.loads.iter().any(OperandLoad::by_threads);
+    let registers = finder.fits(&kernel.body, all_threads)?;
     let valid = finder.valid.values().flat_map(|(rows, cols)| [*rows, *cols]);
     let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
@@ -179,6 +183,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         blocks,
         ordered,
         checks,
+        all_threads,
         span,
     })
 }
@@ -215,6 +220,8 @@ struct Finder<'k> {
     beside: FxHashSet<Tile>,
     /// A condition is checked.
     checks: bool,
+    /// Rows are stored where a table says.
+    scatters: bool,
     factors: Option<DType>,
     /// Arrays that are stored to, and to which more than once.
     stored: FxHashSet<TensorId>,
@@ -287,6 +294,10 @@ impl Finder<'_> {
         uses(&self.kernel.body, &mut needed);
         for load in &self.loads {
             needed.extend(load.at.iter().flat_map(|p| p.symbols()));
+            if let OperandSource::Rows(rows) = &load.source {
+                needed.extend([rows.start, rows.stride, rows.first, rows.step, rows.extent]);
+                needed.extend([rows.valid.0, rows.valid.1]);
+            }
             if let OperandSource::Pages(pages) = &load.source {
                 needed.extend([pages.first, pages.step, pages.extent, pages.valid]);
                 needed.extend(pages.rows.symbols());

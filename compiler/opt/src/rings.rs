@@ -21,7 +21,7 @@ use std::borrow::Cow;
 /// The kernel as such a sequence; itself, where there is nothing of that, or more than is understood.
 pub fn straight(kernel: &Kernel) -> Cow<'_, Kernel> {
     let rings = kernel.tiles.values().any(|t| t.count > 1 || matches!(t.addr, AddrKind::Fixed(_)));
-    if kernel.roles.is_empty() && !rings {
+    if kernel.roles.is_empty() && !rings && !switches(&kernel.body) {
         return Cow::Borrowed(kernel);
     }
     sequence(kernel).map_or(Cow::Borrowed(kernel), Cow::Owned)
@@ -368,10 +368,7 @@ fn unswitch(kernel: &mut Kernel, region: &mut Region) {
             unswitch(kernel, inner);
         }
         let Op::For(f) = &stmt.op else { continue };
-        let inside: FxHashSet<Value> = f.body.iter().filter_map(|s| s.op.def()).chain([f.index]).collect();
-        let choice =
-            f.body.iter().position(|s| matches!(&s.op, Op::If(i) if !inside.contains(&i.cond)) && multiplies(s));
-        let Some(at) = choice else { continue };
+        let Some(at) = invariant_choice(f) else { continue };
         let Op::If(i) = &f.body[at].op else { continue };
         let with = |arm: &Region, label: Label| {
             let body = f.body[..at].iter().chain(arm).chain(&f.body[at + 1..]).cloned().collect();
@@ -383,6 +380,20 @@ fn unswitch(kernel: &mut Kernel, region: &mut Region) {
             stmt.op = Op::If(Box::new(If { cond: i.cond, then, els }));
         }
     }
+}
+
+/// Whether a loop has products under a condition that is the same in all of its iterations.
+fn switches(region: &Region) -> bool {
+    region.iter().any(|stmt| match &stmt.op {
+        Op::For(f) => invariant_choice(f).is_some() || switches(&f.body),
+        op => op.regions().any(switches),
+    })
+}
+
+/// The condition of products in a loop that does not depend on the iteration.
+fn invariant_choice(f: &For) -> Option<usize> {
+    let inside: FxHashSet<Value> = f.body.iter().filter_map(|s| s.op.def()).chain([f.index]).collect();
+    f.body.iter().position(|s| matches!(&s.op, Op::If(i) if !inside.contains(&i.cond)) && multiplies(s))
 }
 
 fn multiplies(stmt: &Stmt) -> bool {
@@ -479,15 +490,16 @@ fn needed(region: &Region, live: &mut FxHashSet<Value>, vars: &mut FxHashSet<Var
 }
 
 fn sweep(region: &mut Region, live: &FxHashSet<Value>, vars: &FxHashSet<Var>) {
+    for stmt in region.iter_mut() {
+        regions_mut(&mut stmt.op).into_iter().for_each(|r| sweep(r, live, vars));
+    }
     region.retain(|stmt| match &stmt.op {
+        Op::For(f) => !f.body.is_empty(),
         Op::Get { dst, .. } => live.contains(dst),
         Op::Set { var, .. } => vars.contains(var),
         op if op.is_pure() => op.def().is_some_and(|v| live.contains(&v)),
         _ => true,
     });
-    for stmt in region {
-        regions_mut(&mut stmt.op).into_iter().for_each(|r| sweep(r, live, vars));
-    }
 }
 
 /// `for k { if k.first { acc = a b } else { acc += a b } }` as a loop that adds to zeros.

@@ -5,6 +5,7 @@
 use super::Code;
 use crate::abi::SLOT;
 use ptoc_ir::tile::{CheckId, Op, Region, Value};
+use ptoc_opt::fragments::filled_by;
 use ptoc_ptx::{Address, Arith, AtomOp, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
 /// Arguments that a failure tells at most.
@@ -13,7 +14,13 @@ pub(super) const ARGUMENTS: usize = SLOT - 1;
 impl Code<'_> {
     /// Whether something in a region may end a block.
     pub(super) fn may_fail(&self, region: &Region) -> bool {
-        let own = |op: &Op| matches!(op, Op::Check { .. } | Op::Copy(_));
+        let listed =
+            |op: &Op| filled_by(op).is_some_and(|t| self.plan.loads.iter().any(|l| l.filled == t && l.is_listed()));
+        let own = |op: &Op| match op {
+            Op::Check { .. } => true,
+            Op::Copy(_) => !listed(op),
+            _ => false,
+        };
         region.iter().any(|s| own(&s.op) || s.op.regions().any(|r| self.may_fail(r)))
     }
 

@@ -35,8 +35,13 @@ impl Code<'_> {
         let parity = self.u32(Arith::Xor, phase, 1);
         self.b.mbarrier_wait(free, parity);
         let (lines, parts, part) = (self.rings[ring].lines, self.rings[ring].parts, self.rings[ring].part);
+        let plan = self.plan;
         for n in 0..parts {
             let to = self.u32(Arith::Add, to, n * part);
+            if let OperandSource::Rows(rows) = &plan.loads[ring].source {
+                self.gather_rows(ring, rows, (n * PART, to))?;
+                continue;
+            }
             let chunk = self.b.mov(Type::U32, self.thread);
             let (head, end) = (self.b.label(), self.b.label());
             self.b.place(head);
@@ -62,7 +67,7 @@ impl Code<'_> {
     }
 
     /// Eight neighbours of a line of a part that begins at an element of the lines.
-    fn gather_chunk(&mut self, ring: usize, from: u32, (chunk, to): (VReg, VReg)) -> Option<()> {
+    pub(super) fn gather_chunk(&mut self, ring: usize, from: u32, (chunk, to): (VReg, VReg)) -> Option<()> {
         let load = &self.plan.loads[ring];
         let (lines_side, along) = if load.turned { (1, 0) } else { (0, 1) };
         let OperandSource::Window(view) = &load.source else { return None };

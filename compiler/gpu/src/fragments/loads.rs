@@ -124,6 +124,11 @@ impl Code<'_> {
             self.advance(ring);
             return Some(());
         }
+        if self.plan.loads[ring].is_listed() {
+            self.gather_window(ring)?;
+            self.advance(ring);
+            return Some(());
+        }
         let (copies, next) = (self.b.label(), self.b.label());
         let whole = self.is_copied(ring)?;
         self.b.bra_if(whole, true, copies);

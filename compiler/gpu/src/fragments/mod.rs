@@ -19,6 +19,7 @@ mod pending;
 mod pipelined;
 mod products;
 mod reductions;
+mod rows;
 mod scalars;
 mod statements;
 mod store;
@@ -151,9 +152,8 @@ pub(crate) fn compile(plan: &FragmentKernel, module: &Module) -> Result<Compiled
     let consumers = consumers(plan);
     let rings = Ring::all(&plan.loads);
     let bytes = PATTERN + plan.loads.iter().map(|load| load.bytes()).sum::<u32>();
-    let gathers = plan.loads.iter().any(|load| load.by_threads());
     let tiles = plan.registers + ahead_registers(&plan.kernel.body);
-    let registers = Registers::new((consumers, columns(&plan.kernel.body)), bytes, tiles, gathers);
+    let registers = Registers::new((consumers, columns(&plan.kernel.body)), bytes, tiles, plan.all_threads);
     let abi = Abi {
         tensors: module.tensors.len(),
         params: module.launch.params.len(),
@@ -237,7 +237,7 @@ fn kernel_code(
     let done = b.label();
     let mut code = Code {
         mapped,
-        gathers: plan.loads.iter().any(|load| load.by_threads()),
+        gathers: plan.all_threads,
         leads: yes,
         done,
         status,

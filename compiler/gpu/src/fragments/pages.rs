@@ -3,7 +3,7 @@
 
 use super::Code;
 use super::loads::LINE;
-use ptoc_diagnostics::codes;
+use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{CheckData, CheckId, Value};
 use ptoc_opt::fragments::{OperandSource, Pages};
 use ptoc_ptx::{Address, Arith, Cmp, Round, Sm90, Space, Src, Type, VReg};
@@ -66,7 +66,7 @@ impl Code<'_> {
         let entries = self.entries(ring, pages)?;
         self.wait_for(ring);
         // Those that the lowering of the copy has made: of tables without entries (if they may be), of other numbers.
-        let rows: Vec<usize> = (0..self.checks.len()).filter(|n| self.is_of_entries(*n, pages)).collect();
+        let rows: Vec<usize> = (0..self.checks.len()).filter(|n| self.is_of_entries(*n, pages.span)).collect();
         let [no_entries @ .., outside] = &rows[..] else { return None };
         let extent = self.value(pages.extent)?;
         let extent = self.long_reg(extent);
@@ -91,14 +91,14 @@ impl Code<'_> {
         Some(())
     }
 
-    fn is_of_entries(&self, row: usize, pages: &Pages) -> bool {
+    pub(super) fn is_of_entries(&self, row: usize, of: Span) -> bool {
         let (id, span) = self.checks[row];
         let of_entries = |check: &CheckData| check.code == codes::TABLE_ENTRY;
-        span == pages.span && self.kernel.checks.get(CheckId::from_u32(id)).is_none_or(of_entries)
+        span == of && self.kernel.checks.get(CheckId::from_u32(id)).is_none_or(of_entries)
     }
 
     /// The coordinates of an element of a table: its number, or a row and a column.
-    fn coordinates_in_table(&mut self, at: VReg, inner: &[Value]) -> Option<Vec<VReg>> {
+    pub(super) fn coordinates_in_table(&mut self, at: VReg, inner: &[Value]) -> Option<Vec<VReg>> {
         let [columns] = inner else { return Some(vec![at]) };
         let columns = self.value(*columns)?;
         let row = self.b.arith(Arith::Div, Type::U64, &[at.into(), columns]);

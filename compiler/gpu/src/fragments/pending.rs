@@ -69,6 +69,10 @@ impl Code<'_> {
                 Some(ramp) => self.settle(&[ramp.tile.tile]),
                 None => self.wait_for_products(),
             },
+            Op::Copy(copy) => {
+                let stored: Vec<Tile> = copy.src.tile().map(|t| t.tile).into_iter().collect();
+                self.settle(&stored);
+            }
             Op::If(i) if self.is_simple(op) => {
                 [&i.then, &i.els].into_iter().flatten().for_each(|stmt| self.settle_for(&stmt.op));
             }

@@ -13,6 +13,7 @@ pub(super) fn arithmetic(ty: Ty) -> Option<Type> {
     match ty {
         Ty::Index => Some(Type::S64),
         Ty::D(DType::I32) => Some(Type::S32),
+        Ty::D(DType::U32) => Some(Type::U32),
         Ty::D(DType::F32) => Some(Type::F32),
         Ty::D(DType::Bool) => Some(Type::Pred),
         Ty::D(_) => None,
@@ -23,7 +24,7 @@ pub(super) fn arithmetic(ty: Ty) -> Option<Type> {
 pub(super) fn bits(ty: Type) -> Type {
     match ty {
         Type::S64 => Type::B64,
-        Type::S32 => Type::B32,
+        Type::S32 | Type::U32 => Type::B32,
         other => other,
     }
 }
@@ -82,6 +83,7 @@ impl Code<'_> {
     /// A statement without effects. `None`: it is none that the analysis lets through.
     pub(super) fn scalar(&mut self, op: &Op) -> Option<()> {
         let (dst, src) = match *op {
+            Op::Const { value, .. } if arithmetic(value.ty).is_none() => return Some(()),
             Op::Const { dst, value } => match arithmetic(value.ty)? {
                 Type::Pred => (dst, Src::Reg(if value.bits != 0 { self.yes } else { self.no })),
                 _ => (dst, Src::Imm(value.bits)),
@@ -142,6 +144,10 @@ impl Code<'_> {
             (Type::S32, Type::S64) => {
                 let a = reg(self);
                 self.b.cvt(Type::S64, Type::S32, Round::None, a).into()
+            }
+            (Type::U32, Type::S64) => {
+                let a = reg(self);
+                self.b.cvt(Type::U64, Type::U32, Round::None, a).into()
             }
             (from @ (Type::S32 | Type::S64), Type::F32) => {
                 let a = reg(self);

@@ -53,14 +53,20 @@ impl Code<'_> {
                 let simple = self.is_simple(op);
                 self.branch(i, simple)
             }
-            Op::Copy(_) => {
-                let filled = filled_by(op)?;
-                let ring = self.rings.iter().position(|r| r.filled == filled)?;
-                match self.produces {
-                    true => self.bring(ring),
-                    false => self.pages_are_there(ring),
+            Op::Copy(copy) => match filled_by(op) {
+                Some(filled) => {
+                    let ring = self.rings.iter().position(|r| r.filled == filled)?;
+                    match self.produces {
+                        true => self.bring(ring),
+                        false if self.plan.loads[ring].is_listed() => {
+                            self.wait_for(ring);
+                            Some(())
+                        }
+                        false => self.pages_are_there(ring),
+                    }
                 }
-            }
+                None => self.scatter(copy),
+            },
             Op::Inst(inst) if self.produces => self.produce(inst),
             Op::Inst(inst) => self.consume(inst, op),
             _ => None,

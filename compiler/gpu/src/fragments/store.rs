@@ -1,8 +1,8 @@
 //! Fragments to memory and back.
 
 use super::{CONSUMERS, Code, GROUP, consumers};
-use ptoc_ir::tile::{TileRef, ViewRef};
-use ptoc_opt::fragments::Fragment;
+use ptoc_ir::tile::{TensorId, TileRef, ViewRef};
+use ptoc_opt::fragments::{Fragment, ScatteredRows};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 use ptoc_tensor::DType;
 
@@ -16,10 +16,7 @@ impl Code<'_> {
     /// The valid rows and columns of a tile. Two neighbours are stored at once where the launch cannot but align them.
     pub(super) fn store(&mut self, view: &ViewRef, a: &TileRef) -> Option<()> {
         let dtype = self.kernel.tiles[a.tile].ty.dtype;
-        if self.plan.ordered.contains(&view.tensor) {
-            let threads = Src::Imm(u64::from(consumers(self.plan) * GROUP));
-            self.b.sm90(Sm90::BarSync, &[], &[Src::Imm(CONSUMERS), threads]);
-        }
+        self.in_order(view.tensor);
         if self.layout(a.tile)? == Fragment::Column || matches!(self.layout(a.tile)?, Fragment::Row(_)) {
             return self.store_line(view, a);
         }
@@ -71,6 +68,54 @@ impl Code<'_> {
             }
         }
         Some(())
+    }
+
+    /// Rows of a fragment, each where a table says; every entry is one.
+    pub(super) fn store_rows(&mut self, of: &ScatteredRows) -> Option<()> {
+        let ScatteredRows { tile, tensor, rows } = of;
+        self.in_order(*tensor);
+        let dtype = self.kernel.tiles[tile.tile].ty.dtype;
+        let size = dtype.size() as u64;
+        let regs = self.tile(tile.tile)?;
+        let (valid, start) = ([self.value(rows.valid.0)?, self.value(rows.valid.1)?], self.value(rows.start)?);
+        let (first, step, stride) = (self.value(rows.first)?, self.value(rows.step)?, self.value(rows.stride)?);
+        let (row, column) = (self.long(self.row), self.long(self.column));
+        let base = self.tensors[tensor.as_u32() as usize];
+        let start = self.b.arith(Arith::Add, Type::U64, &[column.into(), start]);
+        let of_rows = [0, 8].map(|n| {
+            let row = self.b.arith(Arith::Add, Type::U64, &[row.into(), Src::Imm(n)]);
+            let inside = self.b.setp(Cmp::Lt, Type::S64, row, valid[0]);
+            let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), step, first]);
+            let entry = self.entry(rows, at, inside);
+            let at = self.b.arith(Arith::MadLo, Type::U64, &[entry.into(), stride, start.into()]);
+            (self.b.arith(Arith::MadLo, Type::U64, &[at.into(), Src::Imm(size), base.into()]), inside)
+        });
+        for (n, pair) in self.unpacked(&regs, dtype).chunks(2).enumerate() {
+            let ((to, above), further) = (of_rows[n % 2], (n / 2 * 8) as u64);
+            for (e, element) in (0..).zip(pair) {
+                let at = self.b.arith(Arith::Add, Type::U64, &[column.into(), Src::Imm(further + e)]);
+                let inside = self.b.setp(Cmp::Lt, Type::S64, at, valid[1]);
+                let good = self.b.arith(Arith::And, Type::Pred, &[inside.into(), above.into()]);
+                let ty = if dtype == DType::F32 { Type::F32 } else { Type::B16 };
+                self.b.guard = Some((good, true));
+                self.b.st(
+                    Space::Global,
+                    ty,
+                    Address { disp: ((further + e) * size) as i32, ..Address::at(to) },
+                    *element,
+                );
+                self.b.guard = None;
+            }
+        }
+        Some(())
+    }
+
+    /// Threads wait for each other in front of a store to an array that the block may have stored to before.
+    fn in_order(&mut self, tensor: TensorId) {
+        if self.plan.ordered.contains(&tensor) {
+            let threads = Src::Imm(u64::from(consumers(self.plan) * GROUP));
+            self.b.sm90(Sm90::BarSync, &[], &[Src::Imm(CONSUMERS), threads]);
+        }
     }
 
     /// A column or a row, of which one of the threads that have an element stores it.

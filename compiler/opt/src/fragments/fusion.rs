@@ -23,7 +23,7 @@ pub fn tile_registers(kernel: &Kernel, target: &Target) -> Option<[u32; 2]> {
     target.gpu?;
     if let Ok(product) = matrix_unit::find(&straight(kernel), target) {
         // Its sums; what is done to them is done to a few columns at a time.
-        return Some([product.tile[1] / 2, room(&[])]);
+        return Some([product.tile[1] / 2, room(false)]);
     }
-    find(kernel, target).ok().map(|plan| [plan.registers, room(&plan.loads)])
+    find(kernel, target).ok().map(|plan| [plan.registers, room(plan.all_threads)])
 }

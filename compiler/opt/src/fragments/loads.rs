@@ -1,6 +1,6 @@
 //! Operands that are windows of arrays: where they lie, as boxes of an array whose rows are dense.
 
-use super::{Finder, Pages, UNIT_ROWS, no};
+use super::{Finder, Pages, TableRows, UNIT_ROWS, no};
 use crate::contraction::{From, load, moved, product};
 use crate::matrix_unit::{Number, launch_number};
 use ptoc_ir::analysis::poly::Poly;
@@ -49,6 +49,8 @@ pub enum OperandSource {
     Window(ViewRef),
     /// Pages that a table lists.
     Pages(Pages),
+    /// Rows that a table lists, of which some may be missing.
+    Rows(TableRows),
 }
 
 /// Elements of a part of a line: 128 bytes, what swizzles exchange within.
@@ -79,7 +81,7 @@ impl OperandLoad {
     /// Lines that a bulk copy brings.
     pub fn box_lines(&self) -> u32 {
         match &self.source {
-            OperandSource::Window(_) => self.lines,
+            OperandSource::Window(_) | OperandSource::Rows(_) => self.lines,
             OperandSource::Pages(pages) => pages.lines,
         }
     }
@@ -87,7 +89,12 @@ impl OperandLoad {
     /// Threads bring some windows element by element: of arrays that bulk copies cannot bring, and those that are less
     /// deep than others.
     pub fn by_threads(&self) -> bool {
-        !self.aligned || self.depth.is_some()
+        !self.aligned || self.depth.is_some() || self.is_listed()
+    }
+
+    /// Bulk copies bring none of its windows: its rows are anywhere.
+    pub fn is_listed(&self) -> bool {
+        matches!(self.source, OperandSource::Rows(_))
     }
 
     /// Bytes of all slots, and of two barriers each.
@@ -134,7 +141,9 @@ impl Finder<'_> {
             if let Some((tile, view)) = load(&stmt.op) {
                 self.load(&tile, view, region, slots)?;
             }
-            if let Op::Copy(copy) = &stmt.op {
+            if let Op::Copy(copy) = &stmt.op
+                && copy.dst.tile().is_some()
+            {
                 let (tile, place) = self.pages(copy, stmt.span)?;
                 self.operand(&tile, place, region, slots)?;
             }

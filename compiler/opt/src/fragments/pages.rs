@@ -1,10 +1,11 @@
-//! Operands that are pages of an array, as a table lists them: a paged cache of keys and values.
+//! Operands that are pages of an array, or rows, as a table lists them: a paged cache of keys and values, neighbours of
+//! sites in a sparse convolution; results whose rows go where a table says.
 
 use super::{Finder, OperandLoad, OperandSource, no};
 use crate::matrix_unit::launch_number;
 use ptoc_diagnostics::Span;
-use ptoc_ir::analysis::poly::Poly;
-use ptoc_ir::tile::{Copy, Elem, NestAccess, TensorDir, TensorId, TileRef, Value};
+use ptoc_ir::analysis::poly::{Definitions, Poly};
+use ptoc_ir::tile::{Copy, Elem, Kernel, NestAccess, Op, TensorDir, TensorId, TileRef, Value};
 use ptoc_isa::Oob;
 use ptoc_tensor::DType;
 
@@ -29,6 +30,36 @@ pub struct Pages {
     pub span: Span,
 }
 
+/// Rows of an array that a table lists; those whose entry is none are zeros.
+#[derive(Clone, Debug)]
+pub struct TableRows {
+    /// The table, of i32 or u32.
+    pub table: TensorId,
+    /// The entry of the first row, and from entry to entry.
+    pub first: Value,
+    /// See above.
+    pub step: Value,
+    /// Entries are below this, or there is no row.
+    pub extent: Value,
+    /// The element at which row 0 begins, and from row to row.
+    pub start: Value,
+    /// See above.
+    pub stride: Value,
+    /// Valid rows and columns.
+    pub valid: (Value, Value),
+}
+
+/// A result whose rows go where a table says.
+#[derive(Clone, Debug)]
+pub struct ScatteredRows {
+    /// What is stored.
+    pub tile: TileRef,
+    /// The array.
+    pub tensor: TensorId,
+    /// Where its rows go. Every entry is one.
+    pub rows: TableRows,
+}
+
 /// Lines of a page are a multiple of this: the rows of the swizzle's pattern.
 const LINES: i64 = 8;
 
@@ -37,7 +68,7 @@ impl Finder<'_> {
     pub(super) fn pages(&self, copy: &Copy, span: Span) -> Result<(TileRef, OperandLoad), String> {
         let NestAccess::Tile { tile, .. } = &copy.dst else { return no("a nest of loops writes an array") };
         let name = &self.kernel.tiles[tile.tile].name;
-        let found = self.pages_of(copy, span);
+        let found = self.pages_of(copy, span).or_else(|| self.rows_of(copy));
         found.ok_or_else(|| format!("`{name}` is loaded by a nest of loops, and not of whole pages that a table lists"))
     }
 
@@ -124,4 +155,82 @@ impl Finder<'_> {
         };
         Some((*tile, load))
     }
+
+    /// Rows by number: `a[i, k] = array[table[i], k]`, zeros where there is none.
+    fn rows_of(&self, copy: &Copy) -> Option<(TileRef, OperandLoad)> {
+        let (tile, tensor, rows) = table_rows(self.kernel, &self.defs, copy, Oob::Zero)?;
+        let zero =
+            copy.fill.is_some_and(|v| matches!(self.defs.of(v), Some(Op::Const { value, .. }) if value.bits == 0));
+        if !zero || !copy.covers {
+            return None;
+        }
+        let one = launch_number(self.kernel, &Poly::constant(1))?;
+        let load = OperandLoad {
+            operand: tile.tile,
+            filled: tile.tile,
+            tensor: tensor.as_u32(),
+            // No map of it is looked at.
+            pitch: one.clone(),
+            total: one,
+            at: [Poly::constant(0), Poly::constant(0)],
+            turned: false,
+            lines: tile.rows,
+            length: tile.cols,
+            held: tile.rows,
+            source: OperandSource::Rows(rows),
+            aligned: false,
+            depth: None,
+            slots: 1,
+        };
+        Some((tile, load))
+    }
+}
+
+/// A nest that puts rows of a tile where a table says.
+pub fn scattered(kernel: &Kernel, defs: &Definitions<'_>, copy: &Copy) -> Option<ScatteredRows> {
+    let turned = Copy { dst: copy.src.clone(), src: copy.dst.clone(), ..copy.clone() };
+    let (tile, tensor, rows) = table_rows(kernel, defs, &turned, Oob::Undefined)?;
+    copy.fill.is_none().then_some(ScatteredRows { tile, tensor, rows })
+}
+
+/// The rows of a copy into a tile from an array: `tile[i, k]` is element k of row `table[i]`, for all valid i and k.
+fn table_rows(
+    kernel: &Kernel,
+    defs: &Definitions<'_>,
+    copy: &Copy,
+    oob: Oob,
+) -> Option<(TileRef, TensorId, TableRows)> {
+    let NestAccess::Tile { tile, row, col } = &copy.dst else { return None };
+    let NestAccess::Tensor { tensor, elem: Elem::Whole(dtype), at, swizzle: None, tables } = &copy.src else {
+        return None;
+    };
+    let [table] = &tables[..] else { return None };
+    let data = &kernel.tensors[table.tensor];
+    let known = matches!(data.dtype, DType::I32 | DType::U32) && data.dir == TensorDir::In && data.shape.len() <= 2;
+    let n = |v: Value| defs.number(v);
+    if !known || table.oob != oob || *dtype != kernel.tensors[*tensor].dtype || copy.extents.len() != 2 {
+        return None;
+    }
+    // The axis of rows, and the other one.
+    let down = (0..2).find(|a| n(row.strides[*a]) == Some(1))?;
+    let along = 1 - down;
+    let is = |v: Value, number: i64| n(v) == Some(number);
+    let places = [row.start, col.start].iter().all(|v| is(*v, 0))
+        && is(row.strides[along], 0)
+        && is(col.strides[down], 0)
+        && is(col.strides[along], 1)
+        && is(at.strides[along], 1)
+        && is(at.strides[down], 0)
+        && is(table.at.strides[along], 0);
+    let whole = (copy.extents[down], copy.extents[along]) == tile.valid && copy.guards.is_empty();
+    let rows = TableRows {
+        table: table.tensor,
+        first: table.at.start,
+        step: table.at.strides[down],
+        extent: table.extent,
+        start: at.start,
+        stride: table.stride,
+        valid: tile.valid,
+    };
+    (places && whole).then_some((*tile, *tensor, rows))
 }

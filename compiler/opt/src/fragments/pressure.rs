@@ -1,6 +1,6 @@
 //! Registers of tiles: a thread has 255 at most, so what is alive at once is bounded, and not left to spills.
 
-use super::{Finder, OperandLoad, no, ordered};
+use super::{Finder, no, ordered};
 use crate::contraction::product;
 use ptoc_ir::tile::{Op, Region, Stmt, Tile};
 use ptoc_isa::Loc;
@@ -16,17 +16,17 @@ const MOST_BESIDE_THREADS: u32 = 168;
 /// Tiles whose elements somebody still reads.
 type Live = FxHashSet<Tile>;
 
-/// Registers of a thread for tiles, where these windows are brought.
-pub(super) fn room(loads: &[OperandLoad]) -> u32 {
-    if loads.iter().any(OperandLoad::by_threads) { MOST_BESIDE_THREADS } else { MOST }
+/// Registers of a thread for tiles, where all threads of the producer are there, or one.
+pub(super) fn room(all_threads: bool) -> u32 {
+    if all_threads { MOST_BESIDE_THREADS } else { MOST }
 }
 
 impl Finder<'_> {
     /// Tiles that are alive at once have registers: as many as this.
-    pub(super) fn fits(&self, region: &Region) -> Result<u32, String> {
+    pub(super) fn fits(&self, region: &Region, all_threads: bool) -> Result<u32, String> {
         let mut most = 0;
         self.before(region, Live::default(), &mut most);
-        let room = room(&self.loads);
+        let room = room(all_threads);
         match most <= room {
             true => Ok(most),
             false => no(format!("tiles take {most} registers of a thread at once, and it has {room} for them")),

@@ -7,6 +7,7 @@ use ptoc_isa::{BinOp, CmpOp, RoundMode, UnOp};
 use ptoc_tensor::DType;
 
 const I32: Ty = Ty::D(DType::I32);
+const U32: Ty = Ty::D(DType::U32);
 const F32: Ty = Ty::D(DType::F32);
 
 /// A loop over rows or columns that fills a column or a row with what it computes of the number of each.
@@ -69,9 +70,10 @@ impl Finder<'_> {
     pub(super) fn scalar(&self, op: &Op) -> Result<(), String> {
         let ty = |v: Value| self.kernel.values[v].ty;
         let whole = |t: Ty| t == Ty::Index || t == I32;
-        let known = |t: Ty| whole(t) || t == F32 || t == Ty::BOOL;
+        let known = |t: Ty| whole(t) || t == U32 || t == F32 || t == Ty::BOOL;
         let good = match op {
-            Op::Const { value, .. } => known(value.ty),
+            // Of other types they are what copies fill with.
+            Op::Const { .. } => true,
             Op::Unary { op: UnOp::Neg, a, .. } => whole(ty(*a)) || ty(*a) == F32,
             Op::Unary { op: UnOp::Not, a, .. } => ty(*a) == Ty::BOOL,
             Op::Binary { op, a, .. } => match (op, ty(*a)) {
@@ -84,13 +86,13 @@ impl Finder<'_> {
             Op::Compare { a, .. } => whole(ty(*a)) || ty(*a) == F32,
             Op::Load { dst, tensor, .. } => {
                 let tensor = &self.kernel.tensors[*tensor];
-                tensor.dir == TensorDir::In && ty(*dst) == Ty::D(tensor.dtype) && [I32, F32].contains(&ty(*dst))
+                tensor.dir == TensorDir::In && ty(*dst) == Ty::D(tensor.dtype) && [I32, U32, F32].contains(&ty(*dst))
             }
             Op::Select { a, .. } => whole(ty(*a)) || ty(*a) == F32,
             Op::Convert { dst, a, round, saturate } => match (ty(*a), ty(*dst)) {
                 (from, to) if from == to => known(to),
                 (Ty::Index, I32) => !saturate,
-                (I32, Ty::Index) => true,
+                (I32 | U32, Ty::Index) => true,
                 (from, F32) => whole(from) && *round == RoundMode::Rint,
                 _ => false,
             },

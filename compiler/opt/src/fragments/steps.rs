@@ -1,10 +1,10 @@
 //! What may happen to tiles between products: everything that a thread does with its own elements of a row, and with
 //! those of the three threads that share its rows.
 
-use super::{Finder, Fragment, filled_by, no, ramp};
+use super::{Finder, Fragment, OperandLoad, ScatteredRows, filled_by, no, ramp, scattered};
 use crate::contraction::{self, From, Product};
 use ptoc_ir::formula;
-use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Region, TensorDir, Tile, TileRef, Ty, ViewRef};
+use ptoc_ir::tile::{Copy, Inst, InstAttrs, Op, Operand, Region, TensorDir, TensorId, Tile, TileRef, Ty, ViewRef};
 use ptoc_isa::{BinOp, Expr, Loc, Read, Reduce, RoundMode, Sem, To, UnOp};
 use ptoc_placement::access::{AccessMode, inst_operands};
 use ptoc_tensor::DType;
@@ -39,8 +39,12 @@ impl Finder<'_> {
                 Op::If(i) => [&i.then, &i.els].into_iter().try_for_each(|r| self.region(r))?,
                 Op::Check { cond, .. } if self.holds(*cond) => {}
                 Op::Check { .. } => self.checks = true,
-                // Those were looked at as loads.
-                Op::Copy(_) if filled_by(&stmt.op).is_some_and(|t| self.is_loaded(t)) => self.checks = true,
+                // Those were looked at as loads. Entries of pages are checked.
+                Op::Copy(_) if filled_by(&stmt.op).is_some_and(|t| self.is_loaded(t)) => {
+                    let listed = |l: &OperandLoad| Some(l.filled) == filled_by(&stmt.op) && l.is_listed();
+                    self.checks |= !self.loads.iter().any(listed);
+                }
+                Op::Copy(copy) => self.scattered(copy)?,
                 _ => return no("there is more in the kernel than products and what is done row by row"),
             }
         }
@@ -129,10 +133,35 @@ impl Finder<'_> {
         if !fits {
             return no(format!("`{}` is stored of another type or shape, or added to", tensor.name));
         }
-        if !self.stored.insert(view.tensor) || self.loops > 0 {
-            self.ordered.insert(view.tensor);
-        }
+        self.note_store(view.tensor);
         Ok(())
+    }
+
+    /// Rows that are stored where a table says.
+    fn scattered(&mut self, copy: &Copy) -> Result<(), String> {
+        let Some(ScatteredRows { tile, tensor, .. }) = scattered(self.kernel, &self.defs, copy) else {
+            return no("a nest of loops is no load of an operand, and stores no rows");
+        };
+        let (loc, dtype) = self.ty(tile.tile);
+        let data = &self.kernel.tensors[tensor];
+        let fits = matches!(loc, Loc::Vec | Loc::Acc)
+            && dtype == data.dtype
+            && matches!(dtype, DType::F32 | DType::F16 | DType::BF16)
+            && matches!(data.dir, TensorDir::Out | TensorDir::InOut)
+            && matches!(self.fragment(tile.tile)?, Fragment::Full(_));
+        if !fits {
+            return no(format!("`{}` is stored of another type or shape, or added to", data.name));
+        }
+        (self.checks, self.scatters) = (true, true);
+        self.note_store(tensor);
+        Ok(())
+    }
+
+    /// An array that is stored to more than once is stored to in order.
+    fn note_store(&mut self, tensor: TensorId) {
+        if !self.stored.insert(tensor) || self.loops > 0 {
+            self.ordered.insert(tensor);
+        }
     }
 
     fn product(&mut self, p: &Product, start: From, region: &Region) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! Copies of statements: every value that one defines has another name in the copy.
 
 use cranelift_entity::PrimaryMap;
-use ptoc_ir::tile::{Op, Operand, Region, TileRef, Value, ValueData, ViewRef};
+use ptoc_ir::tile::{Affine, NestAccess, Op, Operand, Region, TileRef, Value, ValueData, ViewRef};
 use rustc_hash::FxHashMap;
 
 /// Renames what a region defines. `None` where it has statements that are not copied.
@@ -44,6 +44,26 @@ impl Copies<'_> {
         [offset].into_iter().chain(shape).chain(strides).for_each(|v| self.of(v));
     }
 
+    fn affine(&self, a: &mut Affine) {
+        [&mut a.start].into_iter().chain(&mut a.strides).for_each(|v| self.of(v));
+    }
+
+    fn side(&self, side: &mut NestAccess) {
+        match side {
+            NestAccess::Tile { tile, row, col } => {
+                self.tile(tile);
+                [row, col].into_iter().for_each(|a| self.affine(a));
+            }
+            NestAccess::Tensor { at, tables, .. } => {
+                self.affine(at);
+                for table in tables {
+                    self.affine(&mut table.at);
+                    [&mut table.stride, &mut table.extent].into_iter().for_each(|v| self.of(v));
+                }
+            }
+        }
+    }
+
     fn op(&mut self, op: &mut Op) -> Option<()> {
         match op {
             Op::Const { dst, .. } | Op::Get { dst, .. } => self.define(dst),
@@ -74,6 +94,15 @@ impl Copies<'_> {
                     }
                 }
                 inst.scratch.iter_mut().for_each(|t| self.tile(t));
+            }
+            Op::Copy(copy) => {
+                copy.extents.iter_mut().for_each(|v| self.of(v));
+                [&mut copy.dst, &mut copy.src].into_iter().for_each(|side| self.side(side));
+                for guard in &mut copy.guards {
+                    self.affine(&mut guard.at);
+                    self.of(&mut guard.bound);
+                }
+                copy.fill.iter_mut().for_each(|v| self.of(v));
             }
             Op::Check { cond, args, .. } => [cond].into_iter().chain(args).for_each(|v| self.of(v)),
             Op::For(f) => {

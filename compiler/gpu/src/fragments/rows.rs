@@ -1,0 +1,245 @@
+//! Rows that a table lists: those of a left operand, which the producer's threads bring, zeros where there is none, and
+//! those of a result, which consumers store where the table says.
+
+use super::loads::LINE;
+use super::{Code, GROUP};
+use ptoc_ir::tile::Copy;
+use ptoc_opt::fragments::{PART, TableRows, scattered};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Shfl, Space, Src, Type, VReg};
+use ptoc_tensor::DType;
+
+/// Elements of 16 bytes, and how many times as many a line of a part has.
+const CHUNK: u32 = 8;
+const CHUNKS: u32 = PART / CHUNK;
+
+/// Bytes of an element.
+const HALF: u64 = 2;
+
+/// Chunks of a thread whose loads are under way at once: as many as it has registers for.
+const AHEAD: u32 = 4;
+
+/// Lanes of a warp, and all of them as a mask.
+const LANES: u32 = 32;
+const ALL: u64 = 0xffff_ffff;
+
+/// What all chunks of a part have in common.
+struct Part {
+    /// Its first line in shared memory, and its first element of a row.
+    to: VReg,
+    from: VReg,
+    /// The address of the first element of row 0, and bytes from row to row.
+    array: VReg,
+    pitch: VReg,
+    /// Valid rows, and valid elements of a row.
+    valid: [VReg; 2],
+    extent: VReg,
+}
+
+impl Code<'_> {
+    /// The rows of a part that begins at an element of them.
+    pub(super) fn gather_rows(&mut self, ring: usize, rows: &TableRows, (from, to): (u32, VReg)) -> Option<()> {
+        let base = self.tensors[self.plan.loads[ring].tensor as usize];
+        let lines = self.rings[ring].lines;
+        let start = self.value(rows.start)?;
+        let start = self.b.arith(Arith::Add, Type::U64, &[start, Src::Imm(from.into())]);
+        let array = self.b.arith(Arith::MadLo, Type::U64, &[start.into(), Src::Imm(HALF), base.into()]);
+        let stride = self.value(rows.stride)?;
+        let pitch = self.b.arith(Arith::MulLo, Type::U64, &[stride, Src::Imm(HALF)]);
+        let (valid, extent) = ([self.value(rows.valid.0)?, self.value(rows.valid.1)?], self.value(rows.extent)?);
+        let part = Part {
+            to,
+            from: self.b.mov(Type::U64, Src::Imm(from.into())),
+            array,
+            pitch,
+            valid: valid.map(|v| self.long_reg(v)),
+            extent: self.long_reg(extent),
+        };
+        // Vectors, where rows lie at multiples of 16 bytes and have all elements of the part.
+        let all = self.b.arith(Arith::Or, Type::B64, &[array.into(), pitch.into()]);
+        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(15)]);
+        let aligned = self.b.setp(Cmp::Eq, Type::B64, low, Src::Imm(0));
+        let whole = self.b.setp(Cmp::Ge, Type::S64, part.valid[1], Src::Imm(u64::from(from + PART)));
+        let vectors = self.b.arith(Arith::And, Type::Pred, &[aligned.into(), whole.into()]);
+        let (elements, done) = (self.b.label(), self.b.label());
+        self.b.bra_if(vectors, false, elements);
+        // A line is eight neighbouring threads'.
+        let count = (lines * CHUNKS).div_ceil(GROUP);
+        for n in (0..count).step_by(AHEAD as usize) {
+            self.gather_vectors(rows, &part, (n, AHEAD.min(count - n), lines))?;
+        }
+        self.b.bra(done);
+        self.b.place(elements);
+        self.gather_elements(rows, &part, lines)?;
+        self.b.place(done);
+        Some(())
+    }
+
+    /// The address of a row that a table lists, and the predicate that there is one.
+    fn listed_row(&mut self, rows: &TableRows, part: &Part, line: VReg) -> Option<(VReg, VReg)> {
+        let long = self.long(line);
+        let inside = self.b.setp(Cmp::Lt, Type::S64, long, part.valid[0]);
+        let (first, step) = (self.value(rows.first)?, self.value(rows.step)?);
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[long.into(), step, first]);
+        let entry = self.entry(rows, at, inside);
+        let known = self.b.setp(Cmp::Lt, Type::U64, entry, part.extent);
+        let there = self.b.arith(Arith::And, Type::Pred, &[known.into(), inside.into()]);
+        let row = self.b.arith(Arith::MadLo, Type::U64, &[entry.into(), part.pitch.into(), part.array.into()]);
+        Some((row, there))
+    }
+
+    /// An entry of a table as 64 bits; negative ones are beyond every extent. 0 where a predicate does not hold.
+    pub(super) fn entry(&mut self, rows: &TableRows, at: VReg, wanted: VReg) -> VReg {
+        let base = self.tensors[rows.table.as_u32() as usize];
+        let address = self.b.arith(Arith::MadLo, Type::U64, &[at.into(), Src::Imm(4), base.into()]);
+        let entry = self.b.mov(Type::U32, Src::Imm(0));
+        self.b.guard = Some((wanted, true));
+        self.b.push(Ptx::Ld(Space::Global, Type::B32), &[entry], &[Src::Addr(Address::at(address))]);
+        self.b.guard = None;
+        match self.kernel.tensors[rows.table].dtype {
+            DType::U32 => self.b.cvt(Type::U64, Type::U32, Round::None, entry),
+            _ => self.b.cvt(Type::S64, Type::S32, Round::None, entry),
+        }
+    }
+
+    /// Where chunk `n` of this thread lies in shared memory: its line, its place in the line, its address.
+    fn place_of_chunk(&mut self, part: &Part, chunk: VReg) -> [VReg; 3] {
+        let of_line = self.u32(Arith::And, chunk, CHUNKS - 1);
+        let line = self.u32(Arith::Shr, chunk, CHUNKS.ilog2());
+        let turned = self.u32(Arith::And, line, CHUNKS - 1);
+        let turned = self.b.arith(Arith::Xor, Type::B32, &[of_line.into(), turned.into()]);
+        let place = self.at(line, LINE, part.to);
+        [line, of_line, self.at(turned, CHUNK * HALF as u32, place)]
+    }
+
+    /// Some chunks of a thread, all loads in front of all stores.
+    fn gather_vectors(&mut self, rows: &TableRows, part: &Part, (first, count, lines): (u32, u32, u32)) -> Option<()> {
+        let mut loaded = Vec::new();
+        for n in first..first + count {
+            let chunk = self.u32(Arith::Add, self.thread, n * GROUP);
+            let [line, of_line, place] = self.place_of_chunk(part, chunk);
+            let (row, there) = self.listed_row(rows, part, line)?;
+            let bytes = self.u32(Arith::Shl, of_line, (CHUNK * HALF as u32).ilog2());
+            let bytes = self.long(bytes);
+            let from = self.b.arith(Arith::Add, Type::U64, &[row.into(), bytes.into()]);
+            let words: Vec<VReg> = (0..4).map(|_| self.b.mov(Type::U32, Src::Imm(0))).collect();
+            self.b.guard = Some((there, true));
+            self.b.push(Ptx::Ld(Space::Global, Type::B32), &words, &[Src::Addr(Address::at(from))]);
+            self.b.guard = None;
+            let exists = self.b.setp(Cmp::Lt, Type::U32, line, Src::Imm(lines.into()));
+            loaded.push((place, words, exists));
+        }
+        for (place, words, exists) in loaded {
+            self.store_chunk(place, &words, exists);
+        }
+        Some(())
+    }
+
+    fn store_chunk(&mut self, place: VReg, words: &[VReg], exists: VReg) {
+        let mut srcs = vec![Src::Addr(Address::at(place))];
+        srcs.extend(words.iter().map(|w| Src::Reg(*w)));
+        self.b.guard = Some((exists, true));
+        self.b.push(Ptx::St(Space::Shared, Type::B32), &[], &srcs);
+        self.b.guard = None;
+    }
+
+    /// The same element by element.
+    fn gather_elements(&mut self, rows: &TableRows, part: &Part, lines: u32) -> Option<()> {
+        let chunk = self.b.mov(Type::U32, self.thread);
+        let (head, end) = (self.b.label(), self.b.label());
+        self.b.place(head);
+        let over = self.b.setp(Cmp::Ge, Type::U32, chunk, Src::Imm(u64::from(lines * CHUNKS)));
+        self.b.bra_if(over, true, end);
+        let [line, of_line, place] = self.place_of_chunk(part, chunk);
+        let (row, there) = self.listed_row(rows, part, line)?;
+        let first = self.u32(Arith::Shl, of_line, CHUNK.ilog2());
+        let first = self.long(first);
+        let at = self.b.arith(Arith::MadLo, Type::U64, &[first.into(), Src::Imm(HALF), row.into()]);
+        let first = self.b.arith(Arith::Add, Type::U64, &[first.into(), part.from.into()]);
+        let mut halves = Vec::new();
+        for e in 0..u64::from(CHUNK) {
+            let index = self.b.arith(Arith::Add, Type::U64, &[first.into(), Src::Imm(e)]);
+            let good = self.b.setp(Cmp::Lt, Type::S64, index, part.valid[1]);
+            let good = self.b.arith(Arith::And, Type::Pred, &[good.into(), there.into()]);
+            let half = self.b.reg(Class::B16);
+            self.b.set(half, Type::B16, Src::Imm(0));
+            self.b.guard = Some((good, true));
+            let from = Address { disp: (HALF * e) as i32, ..Address::at(at) };
+            self.b.push(Ptx::Ld(Space::Global, Type::B16), &[half], &[Src::Addr(from)]);
+            self.b.guard = None;
+            halves.push(half);
+        }
+        let words: Vec<VReg> = halves.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect();
+        self.store_chunk(place, &words, self.yes);
+        self.b.push(Ptx::Arith(Arith::Add, Type::U32), &[chunk], &[chunk.into(), Src::Imm(GROUP.into())]);
+        self.b.bra(head);
+        self.b.place(end);
+        Some(())
+    }
+
+    // ---- results ----------------------------------------------------------------------------------------------------
+
+    /// Stores rows where a table says. The block fails at the first entry that is none.
+    pub(super) fn scatter(&mut self, copy: &Copy) -> Option<()> {
+        if self.produces {
+            return self.rows_exist(copy);
+        }
+        let found = scattered(self.kernel, &self.defs, copy)?;
+        self.rows_exist(copy)?;
+        self.store_rows(&found)
+    }
+
+    /// Ends the block where an entry of the valid rows is none. Every warp looks at all of them, so that all threads
+    /// know the first.
+    fn rows_exist(&mut self, copy: &Copy) -> Option<()> {
+        let found = scattered(self.kernel, &self.defs, copy)?;
+        let rows = &found.rows;
+        let capacity = found.tile.rows;
+        let (valid, extent) = (self.value(rows.valid.0)?, self.value(rows.extent)?);
+        let (valid, extent) = (self.long_reg(valid), self.long_reg(extent));
+        let (first, step) = (self.value(rows.first)?, self.value(rows.step)?);
+        let lane = self.u32(Arith::And, self.thread, LANES - 1);
+        let mut bad = self.b.mov(Type::U32, Src::Imm(capacity.into()));
+        for n in (0..capacity).step_by(LANES as usize).rev() {
+            let row = self.u32(Arith::Add, lane, n);
+            let long = self.long(row);
+            let wanted = self.b.setp(Cmp::Lt, Type::S64, long, valid);
+            let at = self.b.arith(Arith::MadLo, Type::U64, &[long.into(), step, first]);
+            let entry = self.entry(rows, at, wanted);
+            let outside = self.b.setp(Cmp::Ge, Type::U64, entry, extent);
+            let missing = self.b.arith(Arith::And, Type::Pred, &[outside.into(), wanted.into()]);
+            bad = self.b.selp(Type::B32, row, bad, missing);
+        }
+        for distance in [16, 8, 4, 2, 1] {
+            let other = self.b.reg(Class::B32);
+            let srcs = [bad.into(), Src::Imm(distance), Src::Imm(31), Src::Imm(ALL)];
+            self.b.push(Ptx::Shfl(Shfl::Bfly), &[other], &srcs);
+            bad = self.b.arith(Arith::Min, Type::U32, &[bad.into(), other.into()]);
+        }
+        let good = self.b.label();
+        let none = self.b.setp(Cmp::Ge, Type::U32, bad, Src::Imm(capacity.into()));
+        self.b.bra_if(none, true, good);
+        if !self.produces {
+            let long = self.long(bad);
+            let at = self.b.arith(Arith::MadLo, Type::U64, &[long.into(), step, first]);
+            let entry = self.entry(rows, at, self.yes);
+            let kernel = self.kernel;
+            let mut args = vec![entry, extent];
+            args.extend(self.coordinates_in_table(at, &kernel.tensors[rows.table].shape[1..])?);
+            let span = self.spans.last().copied()?;
+            let all: Vec<usize> = (0..self.checks.len()).filter(|n| self.is_of_entries(*n, span)).collect();
+            let [no_entries @ .., outside] = &all[..] else { return None };
+            if let [none] = no_entries {
+                let some = self.b.label();
+                let any = self.b.setp(Cmp::Gt, Type::S64, extent, Src::Imm(0));
+                self.b.bra_if(any, true, some);
+                self.report(*none, &args);
+                self.b.bra(self.done);
+                self.b.place(some);
+            }
+            self.report(*outside, &args);
+        }
+        self.b.bra(self.done);
+        self.b.place(good);
+        Some(())
+    }
+}
