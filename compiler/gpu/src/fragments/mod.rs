@@ -129,16 +129,41 @@ impl Registers {
         if consumers == 1 && columns > MOST_SHARED_COLUMNS {
             return Registers { moved: None, resident: 1 };
         }
-        let few = if gathers { FEW - 8 } else { FEW };
+        // What consumers take, producers must have given up: both together have no more than at the start of a CTA.
+        let few = if gathers { FEW - 16 } else { FEW };
         match (consumers, gathers) {
             (1, false) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([24, 136]), resident: 3 },
-            (1, true) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([40, 128]), resident: 3 },
+            (1, true) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([40, 120]), resident: 3 },
             (1, false) if residents(shared) > 1 => Registers { moved: Some([24, 232]), resident: 2 },
             (1, true) if residents(shared) > 1 => Registers { moved: Some([40, 216]), resident: 2 },
             // An equal share is all that a thread can have.
             (1, _) => Registers { moved: None, resident: 1 },
             (_, false) => Registers { moved: Some([24, 240]), resident: 1 },
             (_, true) => Registers { moved: Some([40, 232]), resident: 1 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A warp that asks for registers waits until others of its CTA have given up as many: for ever, if those of all
+    /// together are more than the CTA has at its start, an equal share in eights.
+    #[test]
+    fn registers_move_within_a_cta() {
+        for (consumers, gathers) in [(1, false), (1, true), (2, false), (2, true)] {
+            for shared in [16 << 10, 60 << 10, 100 << 10, 200 << 10] {
+                for tiles in [64, 104, 120, 160, 192] {
+                    let Registers { moved, resident } = Registers::new((consumers, 64), shared, tiles, gathers);
+                    let threads = GROUP * (1 + consumers);
+                    let share = (65_536 / (resident * threads) / 8 * 8).min(255);
+                    let Some([producer, consumer]) = moved else { continue };
+                    let wanted = GROUP * (producer + consumers * consumer);
+                    assert!(wanted <= share * threads, "{consumers} {gathers} {shared} {tiles}: {wanted}");
+                    assert!(producer % 8 == 0 && consumer % 8 == 0);
+                }
+            }
         }
     }
 }
