@@ -7,6 +7,7 @@
 use crate::inst::{AddrBase, Inst, Op, OperandClass, Src};
 use crate::kernel::{BodyItem, Label, PtxKernel, VReg};
 use crate::print::instruction;
+use crate::sm90::Sm90;
 use crate::types::{Class, Space, Type};
 use cranelift_entity::{EntityRef, SecondaryMap};
 use std::fmt;
@@ -59,6 +60,7 @@ pub fn verify(kernel: &PtxKernel) -> Result<(), Error> {
     if kernel.params.iter().any(|p| p.size() < 4) {
         return whole("a parameter of less than 32 bits".into());
     }
+    moves_registers(kernel).map_err(|message| Error { inst: None, message })?;
     let places = labels(kernel)?;
     let mut n = 0;
     for item in &kernel.body {
@@ -73,6 +75,31 @@ pub fn verify(kernel: &PtxKernel) -> Result<(), Error> {
         return whole("the last instruction does not end the kernel".into());
     }
     definitions(kernel, &places)
+}
+
+/// Registers of a multiprocessor.
+const REGISTERS: u32 = 65_536;
+/// Threads of a warp-group, of which all have as many registers.
+const WARP_GROUP: u32 = 128;
+
+/// Registers that one warp-group gives up are as many as the others ask for: a warp that asks for more than its CTA has
+/// waits for ever. At its start a CTA has an equal share of those that it shares a multiprocessor with.
+fn moves_registers(kernel: &PtxKernel) -> Result<(), String> {
+    let count = |wanted: bool| {
+        let counts = kernel.insts().filter_map(move |i| match i.op {
+            Op::Sm90(Sm90::SetMaxReg { inc, count }) if inc == wanted => Some(count),
+            _ => None,
+        });
+        counts.max()
+    };
+    let (Some(more), Some(less)) = (count(true), count(false)) else { return Ok(()) };
+    let share = REGISTERS / (kernel.resident.unwrap_or(1).max(1) * kernel.threads) / 8 * 8;
+    let groups = kernel.threads / WARP_GROUP;
+    let (wanted, there) = (less + groups.saturating_sub(1) * more, groups * share.min(255));
+    match wanted <= there {
+        true => Ok(()),
+        false => Err(format!("warp-groups ask for {wanted} registers of a thread each, and the CTA has {there}")),
+    }
 }
 
 /// The instruction in front of which each label stands.

@@ -2,8 +2,8 @@
 
 use ptoc_ptx::sim::{Global, Refusal, SimFault, SimLaunch, Stats, Why, run};
 use ptoc_ptx::{
-    Address, Arith, AtomOp, Builder, Class, Cmp, Op, PtxKernel, Round, Shfl, Space, Special, Src, Symbol, Type, VReg,
-    parse, print, verify,
+    Address, Arith, AtomOp, Builder, Class, Cmp, Op, PtxKernel, Round, Shfl, Sm90, Space, Special, Src, Symbol, Type,
+    VReg, parse, print, verify,
 };
 
 /// A kernel of 64 threads with one parameter, the address of an array; `body` gets the address and the thread.
@@ -293,6 +293,24 @@ fn the_verifier_knows_types() {
         b.ld(Space::Global, Type::B32, Address::at(tid));
     });
     assert!(message.contains("Addr(Global) is wanted"), "{message}");
+}
+
+/// A warp-group that asks for more registers than others of its CTA give up waits for ever.
+#[test]
+fn the_verifier_counts_registers_that_move() {
+    let moves = |resident, more| {
+        let mut b = Builder::new("moves", 256);
+        b.sm90(Sm90::SetMaxReg { inc: false, count: 40 }, &[], &[]);
+        b.sm90(Sm90::SetMaxReg { inc: true, count: more }, &[], &[]);
+        b.push(Op::Ret, &[], &[]);
+        PtxKernel { resident: Some(resident), ..b.finish() }
+    };
+    // An equal share of three CTAs is 80 for each thread, of two 128.
+    assert_eq!([verify(&moves(3, 120)), verify(&moves(2, 216))], [Ok(()), Ok(())]);
+    for (resident, more, there) in [(3, 128, 160), (2, 224, 256)] {
+        let message = verify(&moves(resident, more)).expect_err("too many").to_string();
+        assert!(message.contains(&format!("the CTA has {there}")), "{message}");
+    }
 }
 
 #[test]
