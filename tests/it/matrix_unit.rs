@@ -51,7 +51,7 @@ impl Product {
         let (right, of_b) = if b { ("N, K", "b.T") } else { ("K, N", "b") };
         let raster = if self.raster { " raster(along = m, swizzle = 2)" } else { "" };
         let pipeline = if self.stages > 1 { format!("pipeline(stages = {}) ", self.stages) } else { String::new() };
-        let mode = if factors == DType::F32 { ", TF32" } else { "" };
+        let mode = if factors == DType::F32 { ", TF32, Rint" } else { "" };
         let operands = format!("Left({of_a}), Right({of_b}.tile(k, n)){mode}");
         let (zero, product) = match self.depth {
             None => (format!("acc = {nothing};"), format!("TMATMUL_ACC(acc, acc, {operands});")),
@@ -225,8 +225,8 @@ fn numbers_of_f32_become_tf32() {
     let large = Product { turned: [false, true], depth: Some(80), stages: 1, ..product([128, 256, 16]) };
     large.check([136, 264, 80], Content::Tame, 5..6).unwrap_or_else(|e| panic!("{e}"));
     // Without the mode, and with the other way of rounding, sums are chains.
-    for mode in ["", ", TF32, Rint", ", HF32"] {
-        let text = product([64, 64, 32]).text().replace(", TF32", mode);
+    for mode in ["", ", TF32", ", TF32, Round", ", HF32"] {
+        let text = product([64, 64, 32]).text().replace(", TF32, Rint", mode);
         let (middle, ptx) = build_unit(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
         assert!(!multiplies(&ptx), "{text}");
         let dims = [("M", 20), ("N", 30), ("K", 40)];

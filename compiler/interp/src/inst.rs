@@ -279,16 +279,11 @@ impl<'k> Machine<'k, '_> {
             return Ok(None);
         }
         let even = attrs.round == Some(RoundMode::Rint);
-        let rounded = |m: &Matrix, f: &dyn Fn(u32) -> u32| m.map(m.dtype, |x| u64::from(f(x as u32)));
+        let rounded = |m: &Matrix| m.map(m.dtype, |x| u64::from(factors.rounded(x as u32, even)));
+        let (a, b) = (rounded(a), rounded(b));
         Ok(Some(match self.profile(acc, DType::F32) {
-            Some(profile) => {
-                let [a, b] = [a, b].map(|m| rounded(m, &|x| factors.rounded_up(x)));
-                matrix::matmul_on_unit(profile, start, &a, &b)
-            }
-            None => {
-                let [a, b] = [a, b].map(|m| rounded(m, &|x| factors.rounded(x, even)));
-                matrix::matmul(acc, start, &a, &b)
-            }
+            Some(profile) => matrix::matmul_on_unit(profile, start, &a, &b),
+            None => matrix::matmul(acc, start, &a, &b),
         }))
     }
 

@@ -214,17 +214,6 @@ impl Factors {
         }
     }
 
-    /// The factor that an f32 becomes where the copy engine of a GPU rounds: the nearest; of two equally near ones the
-    /// greater. What is no number stays as it is.
-    pub fn rounded_up(self, bits: u32) -> u32 {
-        let drop = self.dropped();
-        if bits & 0x7fff_ffff > 0x7f80_0000 {
-            return bits;
-        }
-        // Of a negative number the greater one is the smaller one in magnitude.
-        bits.wrapping_add((1 << (drop - 1)) - (bits >> 31)) & !((1 << drop) - 1)
-    }
-
     /// The factor that an f32 becomes: the nearest; of two equally near ones the even one if `even`, else the one that
     /// is larger in magnitude. What is no number stays as it is.
     pub fn rounded(self, bits: u32, even: bool) -> u32 {

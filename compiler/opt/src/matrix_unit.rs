@@ -107,7 +107,7 @@ impl UnitProduct<'_> {
 }
 
 /// The rounding of factors of f32 that the copy engine does.
-const TF32: FactorRounding = FactorRounding { to: Factors::Tf32, even: false };
+const TF32: FactorRounding = FactorRounding { to: Factors::Tf32, even: true };
 
 /// Rows of an instruction, and of a block at most.
 const ROWS: [u32; 2] = [64, 128];
@@ -166,7 +166,8 @@ pub(crate) fn asks(kernel: &Kernel, target: &Target) -> bool {
 
 /// Whether there are products whose factors are rounded so.
 fn rounds(region: &Region) -> bool {
-    region.iter().any(|s| contraction::rounding(&s.op) == Some(TF32) || s.op.regions().any(rounds))
+    let tf32 = |op: &Op| contraction::rounding(op).is_some_and(|r| r.to == Factors::Tf32);
+    region.iter().any(|s| tf32(&s.op) || s.op.regions().any(rounds))
 }
 
 /// How products of these factors are added up to such sums: exactly, if there is no profile. `None`: they are not on
@@ -238,7 +239,12 @@ impl<'k, 'p> Finder<'k, 'p> {
             }
         };
         let Some(profile) = profile else {
-            return no("factors and sums are not of the unit's types");
+            return no(match k.rounding {
+                Some(FactorRounding { to: Factors::Tf32, even: false }) => {
+                    "`TF32` rounds ties away from zero, and the copy engine to even (`TF32, Rint`)"
+                }
+                _ => "factors and sums are not of the unit's types",
+            });
         };
         let tile = [p.d.rows, p.d.cols];
         if p.d.valid != (p.a.valid.0, p.b.valid.1) {

@@ -170,14 +170,15 @@ impl Gemm {
         }
     }
 
-    /// A number of f32 to the nearest of TF32, of two the greater, as bulk copies round. The cores leave its low bits
+    /// A number of f32 to the nearest of TF32, of two the even one, as bulk copies round. The cores leave its low bits
     /// out; what is no number, and infinities, stay.
     fn rounded_to_tf32(&mut self, word: VReg) -> VReg {
         let size = self.u32(Arith::And, word, 0x7fff_ffff);
         let finite = self.b.setp(Cmp::Lt, Type::U32, size, Src::Imm(0x7f80_0000));
-        let sign = self.u32(Arith::Shr, word, 31);
-        let half = self.b.arith(Arith::Sub, Type::U32, &[Src::Imm(0x1000), sign.into()]);
-        let up = self.b.arith(Arith::Add, Type::U32, &[word.into(), half.into()]);
+        let odd = self.u32(Arith::Shr, word, 13);
+        let odd = self.u32(Arith::And, odd, 1);
+        let up = self.u32(Arith::Add, word, 0xfff);
+        let up = self.b.arith(Arith::Add, Type::U32, &[up.into(), odd.into()]);
         self.b.selp(Type::B32, up, word, finite)
     }
 

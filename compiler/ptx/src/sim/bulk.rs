@@ -263,13 +263,13 @@ fn issue(cta: &mut Cta, w: usize, pc: u32, op: Sm90, lane: usize, operands: Oper
     Ok(())
 }
 
-/// A number of f32 to the nearest of TF32, of two the greater, as an H200 does it; what is none becomes one NaN.
+/// A number of f32 to the nearest of TF32, of two the even one, as an H200 does it; what is none becomes one NaN.
 fn round_to_tf32(word: &mut [u8]) {
     let mut bytes = [0; 4];
     bytes.copy_from_slice(word);
     let bits = u32::from_le_bytes(bytes);
     let rounded = match bits & 0x7fff_ffff {
-        0..=0x7f80_0000 => bits.wrapping_add(0x1000 - (bits >> 31)) & !0x1fff,
+        0..=0x7f80_0000 => bits.wrapping_add(0xfff + (bits >> 13 & 1)) & !0x1fff,
         _ => 0x7fff_e000,
     };
     word.copy_from_slice(&rounded.to_le_bytes());
