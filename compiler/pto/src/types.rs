@@ -2,7 +2,7 @@
 
 use crate::lexer::Word;
 use ptoc_diagnostics::Span;
-use ptoc_isa::Loc;
+use ptoc_isa::{Loc, Order, TileType};
 use ptoc_tensor::DType;
 use std::fmt;
 
@@ -134,6 +134,24 @@ impl TileBuf {
     pub fn same_storage(&self, other: &TileBuf) -> bool {
         TileBuf { valid: other.valid, short: other.short, ..self.clone() } == *other
     }
+}
+
+/// Rows and columns that a buffer was declared with, where this is valid from the beginning: that many, if a tile of so
+/// many is padded to the buffer, else the buffer's own.
+pub fn declared(buf: &TileBuf, valid: [Extent; 2]) -> (i64, i64) {
+    let own = (buf.rows, buf.cols);
+    let (rows, cols) = (valid[0].unwrap_or(own.0), valid[1].unwrap_or(own.1));
+    let padded = || {
+        // The targets of PTO pad alike.
+        let target = ptoc_isa::Target::find("a2a3").ok()?;
+        let dtype = dtype_of(&buf.dtype)?;
+        let order = if buf.blayout == Major::Col && buf.slayout.is_none() { Order::Dn } else { Order::Nd };
+        let (rows, cols) = (u32::try_from(rows).ok()?, u32::try_from(cols).ok()?);
+        let ty = TileType { loc: buf.loc, dtype, rows, cols, order, layout: None };
+        let storage = ptoc_isa::storage_of(target, ty);
+        Some((i64::from(storage.rows), i64::from(storage.cols)))
+    };
+    if (rows, cols) != own && padded() == Some(own) { (rows, cols) } else { own }
 }
 
 /// A tile that is a value. Where it is and how it is stored is not said, or said by words behind the shape.

@@ -75,7 +75,9 @@ impl Reader<'_> {
         let simple = op.row.name == "arith.constant"
             || scalar.constant.is_some()
             || scalar.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.()".contains(&b));
-        if used && !simple {
+        if used && !simple && self.inlined {
+            scalar.text = format!("({})", scalar.text);
+        } else if used && !simple {
             let name = self.give(&result.name);
             self.out.line(&format!("let {name} = {};", scalar.text), op.span);
             scalar.text = name.to_string();
@@ -287,17 +289,30 @@ impl Reader<'_> {
             }
             _ => return not_read(op.span, format!("`{}` is not read here", op.row.name)),
         };
+        // `index` has 64 bits, so its number in i64 is the same one; and a number of fewer bits is that of the lowest.
+        let from = match self.casts.get(a.text.as_str()).filter(|_| own == "i64") {
+            Some(whole) if matches!(word, "index_cast" | "sitofp" | "trunci") => whole.to_string(),
+            _ => from,
+        };
         let zero_extended = matches!(word, "extui" | "index_castui");
         let keeps = !matches!(word, "trunci" | "fptosi" | "fptoui") && (a.natural || !zero_extended);
         let constant = a.constant.filter(|_| keeps);
         if let (Some(n), Type::Index) = (constant, &to) {
             return Ok(number(n));
         }
-        // The number of a block goes through i64 in the text, and not in the language.
+        let same = to == Type::Index && own == "i64" && self.indices.contains(from.as_str());
         let text = match from.strip_prefix("i64(").and_then(|t| t.strip_suffix(')')) {
+            // The number of a block goes through i64 in the text, and not in the language.
             Some(inner) if to == Type::Index && self.is_block_number(inner) => inner.to_string(),
+            _ if same => from.clone(),
             _ => format!("{name}({from})"),
         };
+        if word == "index_cast" && a.ty == Type::Index {
+            self.casts.insert(Word::new(&text), Word::new(&from));
+            self.indices.insert(Word::new(&from));
+        } else if name == "i64" && matches!(word, "extui" | "extsi") {
+            self.casts.insert(Word::new(&text), Word::new(&from));
+        }
         let natural = keeps && a.natural || zero_extended && wider(&name, &own);
         Ok(Scalar { text, ty: to, constant, natural, product: a.product.filter(|_| keeps) })
     }

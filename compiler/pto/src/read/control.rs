@@ -37,6 +37,7 @@ impl Reader<'_> {
                     };
                     let name = self.give(&arg.name);
                     self.out.line(&format!("var {name}: {ty} = {};", s.text), span);
+                    self.variables.insert(name.clone());
                     Carried::Var { name, ty: s.ty }
                 }
                 Meaning::Tile(_) | Meaning::View(_) => Carried::Same(init),
@@ -102,7 +103,7 @@ impl Reader<'_> {
         let (lower, upper, step) = (bound(self, "lower")?, bound(self, "upper")?, bound(self, "step")?);
         let inits = self.meanings(op, "inits")?;
         let carried = self.carry(args, inits, op.name_span)?;
-        self.scopes.push(FxHashMap::default());
+        self.enter(region, true);
         let i = self.give(&index.name);
         let (at, natural) = self.loop_head(&i, [&lower, &upper, &step], index.ty.as_ref().map(|t| &t.ty), op.name_span);
         let ty = index.ty.as_ref().map_or(Type::Index, |t| t.ty.clone());
@@ -113,7 +114,7 @@ impl Reader<'_> {
         }
         self.ops(region)?;
         self.give_back(&carried, region)?;
-        self.scopes.pop();
+        self.leave(region);
         self.out.close("}", op.span);
         self.results(op, carried.iter().map(Self::carried_meaning).collect());
         Ok(())
@@ -187,11 +188,12 @@ impl Reader<'_> {
             if n > 0 {
                 self.out.reopen("} else {", op.name_span);
             }
-            self.scopes.push(FxHashMap::default());
+            self.enter(region, false);
             self.ops(region)?;
             tiles.push(self.branch_end(&mut carried, region)?);
             self.scopes.pop();
         }
+        op.regions.iter().for_each(|r| self.forget(r));
         self.out.close("}", op.span);
         let mut results = Vec::new();
         for (i, carried) in carried.iter().enumerate() {
@@ -229,6 +231,9 @@ impl Reader<'_> {
         let (head, body) = (&op.regions[0], &op.regions[1]);
         let inits = self.meanings(op, "inits")?;
         let carried = self.carry(&head.args, inits, op.name_span)?;
+        if is_condition(head) {
+            return self.plain_while(op, &carried);
+        }
         let go = self.give("go");
         self.out.line(&format!("var {go} = true;"), op.name_span);
         // What the head hands on, to the body and to what follows.
@@ -246,7 +251,8 @@ impl Reader<'_> {
             handed.push(Carried::Var { name: var, ty: ty.ty.clone() });
         }
         self.out.open(&format!("while {go} {{"), op.name_span);
-        self.scopes.push(FxHashMap::default());
+        self.enter(head, true);
+        self.forget(body);
         for (arg, carried) in head.args.iter().zip(&carried) {
             self.define(&arg.name, vec![Self::carried_meaning(carried)]);
         }
@@ -258,18 +264,45 @@ impl Reader<'_> {
                 self.out.line(&format!("{name} = {};", s.text), end.span);
             }
         }
-        self.scopes.pop();
+        self.leave(head);
         self.out.open(&format!("if {go} {{"), op.name_span);
-        self.scopes.push(FxHashMap::default());
+        self.enter(body, true);
         for (arg, handed) in body.args.iter().zip(&handed) {
             self.define(&arg.name, vec![Self::carried_meaning(handed)]);
         }
         self.ops(body)?;
         self.give_back(&carried, body)?;
-        self.scopes.pop();
+        self.leave(body);
         self.out.close("}", op.span);
         self.out.close("}", op.span);
         self.results(op, handed.iter().map(Self::carried_meaning).collect());
+        Ok(())
+    }
+
+    /// A loop whose head is a condition, and hands on what it is given.
+    fn plain_while(&mut self, op: &Op, carried: &[Carried]) -> Res<()> {
+        let (head, body) = (&op.regions[0], &op.regions[1]);
+        self.enter(body, true);
+        for region in [head, body] {
+            for (arg, carried) in region.args.iter().zip(carried) {
+                self.define(&arg.name, vec![Self::carried_meaning(carried)]);
+            }
+        }
+        let outer = std::mem::replace(&mut self.inlined, true);
+        let computed = self.ops(head);
+        self.inlined = outer;
+        computed?;
+        let condition = head.ops.last().and_then(|end| end.operand("condition"));
+        let text = match condition {
+            Some(condition) => self.scalar(&condition.value)?.text,
+            None => return not_read(op.span, "a loop without a condition is not read"),
+        };
+        self.out.open(&format!("while {text} {{"), op.name_span);
+        self.ops(body)?;
+        self.give_back(carried, body)?;
+        self.leave(body);
+        self.out.close("}", op.span);
+        self.results(op, carried.iter().map(Self::carried_meaning).collect());
         Ok(())
     }
 
@@ -281,6 +314,26 @@ impl Reader<'_> {
             self.define(&result.name.clone(), own);
         }
     }
+}
+
+/// Most operations of a condition that stands where it is asked, each counted as often as it is written.
+const MAX_CONDITION: usize = 32;
+
+/// Whether the head of a loop computes its condition alone, which is short, and hands on its arguments in order.
+fn is_condition(head: &Region) -> bool {
+    let Some((end, ops)) = head.ops.split_last().filter(|(end, _)| end.row.name == "scf.condition") else {
+        return false;
+    };
+    let args = head.args.iter().map(|arg| &arg.name);
+    if !end.operands_of("values").map(|o| &o.value.name).eq(args) {
+        return false;
+    }
+    let mut sizes = FxHashMap::default();
+    ops.iter().all(|op| {
+        let own: usize = op.operands.iter().filter_map(|o| sizes.get(&o.value.name)).sum::<usize>() + 1;
+        sizes.extend(op.results.iter().map(|r| (r.name.clone(), own)));
+        op.row.name.starts_with("arith.") && own <= MAX_CONDITION
+    })
 }
 
 /// Whether two values are one tile, tiles of one type at one address, or one view.

@@ -93,7 +93,7 @@ impl Reader<'_> {
         Ok(statement(op, instr.get().written_name(), args, modes))
     }
 
-    fn argument(&self, op: &Op, operand: &Operand) -> Res<(String, Span)> {
+    fn argument(&mut self, op: &Op, operand: &Operand) -> Res<(String, Span)> {
         let text = match self.meaning(&operand.value)? {
             Meaning::Tile(tile) => self.narrowed(op, operand, tile),
             // The number of a diagonal is no element.
@@ -112,11 +112,13 @@ impl Reader<'_> {
     /// A scalar in the dtype of the tiles: integers of the text have no sign of their own.
     fn typed(&self, op: &Op, text: &str, ty: &Type) -> String {
         let dtype = |ty: &Type| ty.element().and_then(|e| dtype_of(e));
-        let tiles = op.operands.iter().filter_map(|o| o.ty.as_ref());
+        // Masks have bytes.
+        let is_mask = |o: &&Operand| self.facts.masks.contains_key(&o.value.name);
+        let tiles = op.operands.iter().filter(|o| !is_mask(o)).filter_map(|o| o.ty.as_ref());
         let tile = tiles.filter(|t| matches!(t.ty, Type::TileBuf(_))).find_map(|t| dtype(&t.ty));
         match (dtype(ty), tile) {
             (Some(own), Some(tile)) if own != tile && own.is_int() && tile.is_int() && own.size() == tile.size() => {
-                format!("{tile}({text})")
+                format!("{tile}({})", self.casts.get(text).map_or(text, |index| index.as_str()))
             }
             _ => text.to_string(),
         }
@@ -266,7 +268,7 @@ impl Reader<'_> {
         }
         match self.word_of(op, "scatterAtomicOp") {
             None | Some("none") => {}
-            Some("add") => modes.push("atomic = Add".to_string()),
+            Some("add") => modes.push("atomic = true".to_string()),
             Some("max") => modes.push("atomic = Max".to_string()),
             Some("min") => modes.push("atomic = Min".to_string()),
             Some(other) => return not_read(op.span, format!("`{other}` is not read here")),

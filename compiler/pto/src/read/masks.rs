@@ -44,7 +44,7 @@ impl Reader<'_> {
         let declared = self.declaration(&text, &valid, op.span)?;
         let name = self.give("bytes");
         self.out.line(&format!("let {name} = {declared};"), op.span);
-        let bytes = Tile { text: name.to_string(), name: name.clone(), ty: text.clone(), addr: None };
+        let bytes = Tile { text: name.to_string(), name: name.clone(), ty: text.clone(), addr: None, unknown: false };
         let loaded = op.row.name == "pto.tload";
         if !loaded {
             self.pack(op, &mask, &bytes, used < width)?;

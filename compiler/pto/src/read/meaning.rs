@@ -67,6 +67,8 @@ pub(super) struct Tile {
     pub ty: TileBuf,
     /// The address, if it is a constant.
     pub addr: Option<i128>,
+    /// Whether a block may have set what is valid to something else.
+    pub unknown: bool,
 }
 
 impl Tile {
@@ -92,6 +94,15 @@ pub(super) struct View {
     pub text: String,
     /// Extents.
     pub shape: Vec<Scalar>,
+    /// Modes of one element that the expression does not have.
+    pub added: Vec<usize>,
+}
+
+impl View {
+    /// A view that has the expression's modes.
+    pub fn new(text: String, shape: Vec<Scalar>) -> View {
+        View { text, shape, added: Vec::new() }
+    }
 }
 
 /// A part of a view.

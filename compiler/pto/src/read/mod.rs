@@ -16,6 +16,7 @@ mod meaning;
 mod names;
 mod out;
 mod params;
+mod shapes;
 mod sync;
 mod tiles;
 mod values;
@@ -29,7 +30,7 @@ use names::Names;
 pub use out::Source;
 use params::{Facts, Shape};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What was made of a module.
 #[derive(Debug)]
@@ -151,6 +152,9 @@ pub(super) struct Reader<'r> {
     /// Declarations for the beginning of the kernel, and where that is.
     top: Source,
     top_at: usize,
+    /// Declarations in front of the grid, and where that is.
+    head: Source,
+    head_at: usize,
     names: Names,
     reserved: &'r dyn Fn(&str) -> bool,
     given: &'r [String],
@@ -166,6 +170,18 @@ pub(super) struct Reader<'r> {
     block: Option<(Word, Word)>,
     /// The loop over all blocks, if the function is one.
     grid: Option<grid::Grid<'r>>,
+    /// Arrays as lists of their elements.
+    lists: FxHashMap<Word, Word>,
+    /// Expressions that are whole numbers in another type, which holds them or their lowest bits, and these numbers.
+    casts: FxHashMap<Word, Word>,
+    /// Which tiles each region changes the valid part of.
+    changed: shapes::Changed,
+    /// Names of variables.
+    variables: FxHashSet<Word>,
+    /// Those of type `index`.
+    indices: FxHashSet<Word>,
+    /// Whether numbers are written where they are used, and get no names.
+    inlined: bool,
 }
 
 impl<'r> Reader<'r> {
@@ -174,6 +190,8 @@ impl<'r> Reader<'r> {
             out: Source::new(f.span),
             top: Source::new(f.span),
             top_at: 0,
+            head: Source::new(f.span),
+            head_at: 0,
             names: Names::default(),
             reserved,
             given,
@@ -184,6 +202,12 @@ impl<'r> Reader<'r> {
             placed: FxHashMap::default(),
             block: None,
             grid: None,
+            lists: FxHashMap::default(),
+            casts: FxHashMap::default(),
+            changed: shapes::Changed::default(),
+            variables: FxHashSet::default(),
+            indices: FxHashSet::default(),
+            inlined: false,
         }
     }
 
@@ -268,18 +292,22 @@ impl<'r> Reader<'r> {
             self.out.put(text, *span);
         }
         self.out.open(") {", f.name_span);
+        (self.head_at, self.head) = (self.out.text.len(), self.out.at_depth());
         if grid.is_none()
             && let Some((index, count)) = self.block.clone()
         {
             self.out.line(&format!("grid ({index} in 0..{count});"), f.name_span);
         }
         self.grid = grid;
+        shapes::changed(body, &mut self.changed);
         self.top_at = self.out.text.len();
         self.top = self.out.at_depth();
         self.ops(body)?;
         self.out.close("}", f.span);
         let top = self.top.clone();
         self.out.insert(self.top_at, &top);
+        let head = self.head.clone();
+        self.out.insert(self.head_at, &head);
         Ok(())
     }
 
@@ -334,7 +362,7 @@ impl<'r> Reader<'r> {
                     return not_read(ty.span, "an array of this size is not read");
                 };
                 let shape = [rows, cols].map(|n| arith::number(n.into())).to_vec();
-                self.define(&param.name, vec![Meaning::View(meaning::View { text: name.to_string(), shape })]);
+                self.define(&param.name, vec![Meaning::View(meaning::View::new(name.to_string(), shape))]);
                 let dir = self.facts.tensors[&param.name].direction(self.given.iter().any(|g| *g == name));
                 Ok(Some(format!("{name}: {dir} {dtype}[{rows}, {cols}]")))
             }
@@ -344,10 +372,26 @@ impl<'r> Reader<'r> {
     /// Products with the arguments' names in the language.
     fn product_list(&self, products: &[meaning::Product]) -> String {
         let named = products.iter().map(|p| {
-            let of = p.of.iter().map(|n| self.arguments.get(n).unwrap_or(n).clone()).collect();
+            let of = p.of.iter().map(|n| self.extent_text(n)).collect();
             meaning::Product { factor: p.factor, of }.text()
         });
         named.collect::<Vec<_>>().join(", ")
+    }
+
+    /// An argument, or what is computed of arguments.
+    fn extent_text(&self, name: &Word) -> Word {
+        let Some((op, a, b)) = self.facts.computed.get(name) else {
+            return self.arguments.get(name).unwrap_or(name).clone();
+        };
+        let (a, b) = (self.product_list(std::slice::from_ref(a)), self.product_list(std::slice::from_ref(b)));
+        let sign = match *op {
+            "arith.addi" => "+",
+            "arith.subi" => "-",
+            "arith.floordivsi" => "/",
+            "arith.maxsi" => return Word::new(format!("max({a}, {b})")),
+            _ => return Word::new(format!("min({a}, {b})")),
+        };
+        Word::new(format!("(({a}) {sign} ({b}))"))
     }
 
     // ---- operations ------------------------------------------------------------------------------------------------
@@ -365,12 +409,12 @@ impl<'r> Reader<'r> {
             name if name.starts_with("arith.") => self.arith(op),
             name if name.starts_with("scf.") => self.control(op),
             "func.return" => Ok(()),
-            "pto.section.cube" | "pto.section.vector" => {
-                self.scopes.push(FxHashMap::default());
-                op.regions.iter().try_for_each(|r| self.ops(r))?;
-                self.scopes.pop();
+            "pto.section.cube" | "pto.section.vector" => op.regions.iter().try_for_each(|r| {
+                self.enter(r, false);
+                self.ops(r)?;
+                self.leave(r);
                 Ok(())
-            }
+            }),
             "pto.addptr"
             | "pto.make_tensor_view"
             | "pto.partition_view"

@@ -53,6 +53,10 @@ pub(super) fn rows_of(extents: &[i64]) -> Option<(i64, i64)> {
 pub(super) struct Facts {
     /// Pointers, by the arguments' names.
     pub tensors: FxHashMap<Word, Tensor>,
+    /// Views of pointers, by their names.
+    pub views: FxHashMap<Word, Seen>,
+    /// Values that are computed from arguments once: the operation and its operands.
+    pub computed: FxHashMap<Word, (&'static str, Product, Product)>,
     /// Arguments that are extents of arrays.
     pub extents: FxHashSet<Word>,
     /// How often each value is used.
@@ -94,14 +98,14 @@ impl Facts {
             }
         }
         if let Some(body) = &f.body {
-            walk.region(body);
+            body.ops.iter().for_each(|op| walk.outermost(op));
         }
         walk.spread_masks();
         let mut facts = std::mem::take(&mut walk.facts);
         facts.unseen_copies = f.body.as_ref().map(super::aliases::unseen_copies).unwrap_or_default();
         for param in &f.params {
             if let Some(views) = walk.views.get(&param.name) {
-                let shape = shape(views);
+                let shape = shape(views, &facts.uses);
                 let (read, written) = (walk.read.contains(&param.name), walk.written.contains(&param.name));
                 facts.tensors.insert(param.name.clone(), Tensor { shape, read, written });
             }
@@ -115,8 +119,16 @@ impl Facts {
     }
 }
 
-/// A view of a pointer: shape and strides, if both are products of arguments.
-type Seen = Option<(Vec<Product>, Vec<Product>)>;
+/// A view of a pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    name: Word,
+    pub extents: Vec<Product>,
+    strides: Vec<Product>,
+}
+
+/// Operations whose results may be extents.
+const COMPUTED: [&str; 5] = ["arith.addi", "arith.subi", "arith.floordivsi", "arith.maxsi", "arith.minsi"];
 
 #[derive(Default)]
 struct Walk {
@@ -125,7 +137,8 @@ struct Walk {
     products: FxHashMap<Word, Option<Product>>,
     /// Values that are pointers, views of them or parts of these: the argument.
     pointers: FxHashMap<Word, Word>,
-    views: FxHashMap<Word, Vec<Seen>>,
+    /// Views of each argument; `None` where its elements are seen in another way.
+    views: FxHashMap<Word, Vec<Option<Seen>>>,
     /// Tiles of one bitwise operation each.
     bitwise: Vec<Vec<Word>>,
     read: FxHashSet<Word>,
@@ -133,6 +146,22 @@ struct Walk {
 }
 
 impl Walk {
+    /// An operation that the function comes to once: what it computes may be an extent.
+    fn outermost(&mut self, op: &Op) {
+        self.op(op);
+        let (Some(result), Some(a), Some(b)) = (op.results.first(), op.operand("lhs"), op.operand("rhs")) else {
+            return;
+        };
+        let of = |value: &crate::tree::Value| self.products.get(&value.name).cloned().flatten();
+        let known = self.products.get(&result.name).is_some_and(Option::is_some);
+        if let (Some(a), Some(b), false) = (of(&a.value), of(&b.value), known)
+            && COMPUTED.contains(&op.row.name)
+        {
+            self.facts.computed.insert(result.name.clone(), (op.row.name, a, b));
+            self.products.insert(result.name.clone(), Some(Product::argument(&result.name)));
+        }
+    }
+
     fn region(&mut self, region: &Region) {
         region.ops.iter().for_each(|op| self.op(op));
     }
@@ -268,9 +297,13 @@ impl Walk {
         let all = |slot| -> Option<Vec<Product>> {
             op.operands_of(slot).map(|o| self.products.get(&o.value.name).cloned().flatten()).collect()
         };
-        let seen = all("shape").zip(all("strides"));
+        let name = op.results.first().map(|r| r.name.clone()).unwrap_or_default();
+        let seen = all("shape").zip(all("strides")).map(|(extents, strides)| Seen { name, extents, strides });
         let pointer = op.operand("ptr").map(|o| o.value.name.clone());
         if let Some(views) = pointer.and_then(|p| self.views.get_mut(&p)) {
+            if let Some(seen) = &seen {
+                self.facts.views.insert(seen.name.clone(), seen.clone());
+            }
             views.push(seen);
         }
     }
@@ -286,28 +319,95 @@ impl Walk {
 }
 
 /// One way in which all views see the elements, or as a list.
-fn shape(views: &[Seen]) -> Shape {
-    let Some(Some((extents, strides))) = views.first() else { return Shape::Flat };
-    let same = views.iter().all(|v| v.as_ref() == Some(&(extents.clone(), strides.clone())));
-    // Extents that are no positive numbers are said where the view is made.
-    if !same || extents.iter().any(|e| e.factor <= 0) || strides.iter().any(|s| s.factor <= 0) {
+fn shape(views: &[Option<Seen>], uses: &FxHashMap<Word, u32>) -> Shape {
+    let positive = |v: &Seen| v.extents.iter().chain(&v.strides).all(|n| n.factor > 0);
+    let whole: Vec<&Seen> = views.iter().flatten().collect();
+    let says = |v: &Seen| {
+        positive(v) && is_row_major(&v.extents, &v.strides) && whole.iter().all(|o| modes_of(&v.extents, o).is_some())
+    };
+    // A view that nothing uses is there to say what the array is.
+    if let Some(array) = whole.iter().find(|v| !uses.contains_key(&v.name) && says(v)) {
+        return Shape::Rows(array.extents.clone());
+    }
+    if let Some(array) = whole.iter().find(|v| !uses.contains_key(&v.name) && positive(v))
+        && fastest_first(&array.extents, &array.strides).is_some()
+        && whole.iter().all(|o| (&o.extents, &o.strides) == (&array.extents, &array.strides))
+    {
+        return Shape::Strided(array.extents.clone(), array.strides.clone());
+    }
+    if whole.is_empty() || whole.len() < views.len() {
         return Shape::Flat;
     }
-    match is_row_major(extents, strides) {
-        true => Shape::Rows(extents.clone()),
-        false => Shape::Strided(extents.clone(), strides.clone()),
+    let first = whole[0];
+    if whole.iter().all(|v| (&v.extents, &v.strides) == (&first.extents, &first.strides)) {
+        return match is_row_major(&first.extents, &first.strides) {
+            // Extents that are no positive numbers are said where the view is made.
+            _ if !positive(first) => Shape::Flat,
+            true => Shape::Rows(first.extents.clone()),
+            false => Shape::Strided(first.extents.clone(), first.strides.clone()),
+        };
     }
+    // The others have its modes in another order, or several as one.
+    match whole.iter().filter(|v| says(v)).max_by_key(|v| v.extents.len()) {
+        Some(array) => Shape::Rows(array.extents.clone()),
+        None => Shape::Flat,
+    }
+}
+
+/// The modes of an array whose elements lie one behind the other, the fastest first.
+pub(super) fn fastest_first(extents: &[Product], strides: &[Product]) -> Option<Vec<usize>> {
+    let mut order: Vec<usize> = Vec::with_capacity(extents.len());
+    let mut stride = Product::number(1);
+    while order.len() < extents.len() {
+        let next = (0..extents.len()).find(|k| !order.contains(k) && strides[*k] == stride)?;
+        stride = stride.times(&extents[next])?;
+        order.push(next);
+    }
+    Some(order)
+}
+
+/// Strides of an array that fills its elements row by row.
+fn row_major(extents: &[Product]) -> Option<Vec<Product>> {
+    let mut strides = vec![Product::number(1)];
+    for extent in extents.iter().skip(1).rev() {
+        let next = strides.last()?.times(extent)?;
+        strides.push(next);
+    }
+    strides.reverse();
+    Some(strides)
 }
 
 /// Whether each stride is the product of the extents behind it. That of an extent of 1 is anything.
 pub(super) fn is_row_major(extents: &[Product], strides: &[Product]) -> bool {
-    let mut behind = Product::number(1);
-    for (extent, stride) in extents.iter().zip(strides).rev() {
-        if *stride != behind && *extent != Product::number(1) {
-            return false;
+    let Some(filling) = row_major(extents) else { return false };
+    extents.iter().zip(strides).zip(&filling).all(|((n, stride), own)| stride == own || *n == Product::number(1))
+}
+
+/// What the modes of a view are of an array with these extents, which is seen row by row: the numbers of the array's
+/// modes that lie in a row, none for a mode of one element that the array does not have. All modes of the array are
+/// there, but for those of one element.
+pub(super) fn modes_of(array: &[Product], view: &Seen) -> Option<Vec<std::ops::Range<usize>>> {
+    let one = Product::number(1);
+    let strides = row_major(array)?;
+    let mut free = vec![true; array.len()];
+    let mut modes = Vec::with_capacity(view.extents.len());
+    for (extent, stride) in view.extents.iter().zip(&view.strides).rev() {
+        let mut fits = (0..array.len()).rev().filter(|k| free[*k]);
+        if *extent == one {
+            let k = fits.find(|k| array[*k] == one && strides[*k] == *stride);
+            k.iter().for_each(|k| free[*k] = false);
+            modes.push(k.map_or(array.len()..array.len(), |k| k..k + 1));
+            continue;
         }
-        let Some(more) = behind.times(extent) else { return false };
-        behind = more;
+        let last = fits.find(|k| array[*k] != one && strides[*k] == *stride)?;
+        let (mut first, mut all) = (last, array[last].clone());
+        while all != *extent {
+            first = first.checked_sub(1).filter(|k| free[*k])?;
+            all = all.times(&array[first])?;
+        }
+        free[first..=last].fill(false);
+        modes.push(first..last + 1);
     }
-    true
+    modes.reverse();
+    (0..array.len()).all(|k| !free[k] || array[k] == one).then_some(modes)
 }

@@ -6,7 +6,7 @@ use super::{Reader, Res, not_read};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::tree::{Op, Value};
-use crate::types::{LOCS, Major, TileBuf, Type, dtype_of};
+use crate::types::{LOCS, Major, TileBuf, Type, declared, dtype_of};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
@@ -14,6 +14,11 @@ use ptoc_tensor::DType;
 impl Reader<'_> {
     pub(super) fn tile(&self, value: &Value) -> Res<Tile> {
         match self.meaning(value)? {
+            Meaning::Tile(tile) if tile.unknown => {
+                let message =
+                    format!("what is valid of `%{}` here is not known: a block in front may set it", value.name);
+                not_read(value.span, message)
+            }
             Meaning::Tile(tile) => Ok(tile.clone()),
             _ => not_read(value.span, format!("`%{}` is no tile", value.name)),
         }
@@ -98,21 +103,26 @@ impl Reader<'_> {
             None => None,
         };
         let mut valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
-        for (place, slot) in valid.iter_mut().zip(["valid_row", "valid_col"]) {
+        let mut known = [ty.valid.0, ty.valid.1];
+        for (place, (known, slot)) in valid.iter_mut().zip(known.iter_mut().zip(["valid_row", "valid_col"])) {
             if let Some(operand) = op.operand(slot) {
-                *place = Some(self.scalar(&operand.value)?.text);
+                let number = self.scalar(&operand.value)?;
+                *known = number.constant.and_then(|n| i64::try_from(n).ok());
+                *place = Some(number.text);
             }
         }
+        let (rows, cols) = declared(&ty, known);
+        let shown = TileBuf { rows, cols, ..ty.clone() };
         let constant = addr.as_ref().and_then(|a| a.constant);
         let (name, text);
         if let Some(at) = constant {
             let known = ty.valid.0.is_some() && ty.valid.1.is_some();
-            name = self.placed_tile(op, &ty, if known { &valid } else { &[None, None] }, at)?;
+            name = self.placed_tile(op, &shown, if known { &valid } else { &[None, None] }, at)?;
             text = if known { name.to_string() } else { valid_text(&name, &valid, &ty) };
         } else {
             name = self.give(op.results.first().map_or("tile", |r| &r.name));
             text = name.to_string();
-            let declared = self.declaration(&ty, &valid, op.span)?;
+            let declared = self.declaration(&shown, &valid, op.span)?;
             self.out.line(&format!("let {name} = {declared};"), op.span);
             if let Some(addr) = &addr {
                 self.out.line(&format!("TASSIGN({name}, index({}));", addr.text), op.span);
@@ -121,7 +131,7 @@ impl Reader<'_> {
                 self.out.line(&format!("TEXPANDS({name}, {}(0));", dtype_of(&ty.dtype).unwrap_or(DType::F32)), op.span);
             }
         }
-        self.result(op, Meaning::Tile(Tile { text, name, ty, addr: constant }));
+        self.result(op, Meaning::Tile(Tile { text, name, ty, addr: constant, unknown: false }));
         Ok(())
     }
 
@@ -159,7 +169,7 @@ impl Reader<'_> {
             }
         };
         let text = name.to_string();
-        self.result(op, Meaning::Tile(Tile { text, name, ty, addr: addr.constant }));
+        self.result(op, Meaning::Tile(Tile { text, name, ty, addr: addr.constant, unknown: false }));
         Ok(())
     }
 
@@ -173,34 +183,23 @@ impl Reader<'_> {
         let ([row, col], [rows, cols]) = (&offsets[..], &sizes[..]) else {
             return not_read(op.span, "a part of other than two modes is not read");
         };
-        let mode = |at: &Scalar, n: i128, all: i64| match at.constant {
+        let texts = [self.settled(row, op.span), self.settled(col, op.span)];
+        let mode = |at: &Scalar, text: &str, n: i128, all: i64| match at.constant {
             Some(0) if n == i128::from(all) => "_".to_string(),
             Some(k) => format!("{k} .. {}", k.saturating_add(n)),
-            None => format!("{0} .. {0} + {n}", at.text),
+            None => format!("{text} .. {text} + {n}"),
         };
-        let text = format!("{}[{}, {}]", tile.text, mode(row, *rows, tile.ty.rows), mode(col, *cols, tile.ty.cols));
+        let text = format!(
+            "{}[{}, {}]",
+            tile.text,
+            mode(row, &texts[0], *rows, tile.ty.rows),
+            mode(col, &texts[1], *cols, tile.ty.cols)
+        );
         let (Ok(rows), Ok(cols)) = (i64::try_from(*rows), i64::try_from(*cols)) else {
             return not_read(op.span, "a part of this size is not read");
         };
         let ty = TileBuf { rows, cols, valid: (Some(rows), Some(cols)), ..tile.ty };
-        self.result(op, Meaning::Tile(Tile { text, ty, name: tile.name, addr: None }));
-        Ok(())
-    }
-
-    /// From here on another part of the tile is valid, in this block and what is in it.
-    fn set_valid(&mut self, op: &Op) -> Res<()> {
-        let operand = self.operand(op, "source")?;
-        let tile = self.tile(&operand.value)?;
-        let here = self.scopes.last().is_some_and(|s| s.contains_key(&operand.value.name));
-        if !here {
-            return not_read(op.span, "`pto.set_validshape` of a tile of an outer block is not read");
-        }
-        let valid = [
-            Some(self.scalar(&self.operand(op, "valid_row")?.value)?.text),
-            Some(self.scalar(&self.operand(op, "valid_col")?.value)?.text),
-        ];
-        let text = valid_text(&tile.name, &valid, &tile.ty);
-        self.define(&operand.value.name.clone(), vec![Meaning::Tile(Tile { text, ..tile })]);
+        self.result(op, Meaning::Tile(Tile { text, ty, name: tile.name, addr: None, unknown: false }));
         Ok(())
     }
 
@@ -212,7 +211,7 @@ impl Reader<'_> {
         let Some(at) = tile.addr else { return self.copied_alias(op, &tile, ty, &valid) };
         let name = self.placed_tile(op, &ty, &valid, at)?;
         let text = name.to_string();
-        self.result(op, Meaning::Tile(Tile { text, name, ty, addr: Some(at) }));
+        self.result(op, Meaning::Tile(Tile { text, name, ty, addr: Some(at), unknown: false }));
         Ok(())
     }
 
@@ -243,7 +242,7 @@ impl Reader<'_> {
         self.out.line(&format!("let {copy} = {declared};"), op.span);
         let mode = if name == "TGATHER" { ", P1111" } else { "" };
         self.out.line(&format!("{name}({copy}, {}{mode});", tile.text), op.span);
-        self.result(op, Meaning::Tile(Tile { text: copy.to_string(), name: copy, ty, addr: None }));
+        self.result(op, Meaning::Tile(Tile { text: copy.to_string(), name: copy, ty, addr: None, unknown: false }));
         Ok(())
     }
 
@@ -267,7 +266,7 @@ impl Reader<'_> {
     }
 }
 
-fn valid_text(name: &str, valid: &[Option<String>; 2], ty: &TileBuf) -> String {
+pub(super) fn valid_text(name: &str, valid: &[Option<String>; 2], ty: &TileBuf) -> String {
     let [rows, cols] = valid;
     let (rows, cols) = (rows.clone().unwrap_or(ty.rows.to_string()), cols.clone().unwrap_or(ty.cols.to_string()));
     format!("{name}.valid({rows}, {cols})")

@@ -1,8 +1,9 @@
 //! Views of global memory.
 
 use super::meaning::{Meaning, Part, Pointer, Scalar, View};
-use super::params::Shape;
+use super::params::{Shape, fastest_first, modes_of};
 use super::{Reader, Res, not_read};
+use crate::lexer::Word;
 use crate::tree::{Op, Value};
 use crate::types::Type;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -58,20 +59,83 @@ impl Reader<'_> {
         if layout == Some("nz") {
             return not_read(op.span, "a view in the layout NZ is not read: its boxes are the target's");
         }
-        let name = self.arguments[&pointer.argument].clone();
-        if self.facts.tensors[&pointer.argument].shape != Shape::Flat {
-            return Ok(View { text: name.to_string(), shape });
+        let name = op.results.first().map(|r| r.name.clone()).unwrap_or_default();
+        if pointer.offset.is_none()
+            && let Some(view) = self.whole_view(op, &pointer.argument, &name, &shape)
+        {
+            return Ok(view);
         }
         let list = |all: &[Scalar]| all.iter().map(|s| s.text.clone()).collect::<Vec<_>>().join(", ");
+        let (whole, length) = self.list_of(&pointer.argument, op.span);
         let from = match &pointer.offset {
-            Some(offset) => format!("{name}[{} .. {name}_len]", offset.text),
-            None => name.to_string(),
+            Some(offset) => format!("{whole}[{} .. {length}]", offset.text),
+            None => whole,
         };
-        let view = self.give(op.results.first().map_or("view", |r| &r.name));
+        let view = self.give(&name);
         let one = if shape.len() == 1 { "," } else { "" };
         let text = format!("let {view} = composition({from}, ({}{one}):({}{one}));", list(&shape), list(&strides));
         self.out.line(&text, op.span);
-        Ok(View { text: view.to_string(), shape })
+        Ok(View::new(view.to_string(), shape))
+    }
+
+    /// A view of all of an array: its modes in their order or another one, or several as one.
+    fn whole_view(&mut self, op: &Op, argument: &Word, result: &Word, shape: &[Scalar]) -> Option<View> {
+        let name = self.arguments[argument].clone();
+        let extents = match &self.facts.tensors[argument].shape {
+            Shape::Rows(extents) => extents.clone(),
+            Shape::Strided(..) => return Some(View::new(name.to_string(), shape.to_vec())),
+            Shape::Flat => return None,
+        };
+        let modes = modes_of(&extents, self.facts.views.get(result)?)?;
+        let kept: Vec<_> = modes.iter().filter(|m| !m.is_empty()).cloned().collect();
+        let added = (0..modes.len()).filter(|k| modes[*k].is_empty()).collect();
+        let as_declared = kept.len() == extents.len() && kept.iter().enumerate().all(|(k, m)| *m == (k..k + 1));
+        let text = if as_declared {
+            name.to_string()
+        } else {
+            // Modes of one element that the view does not have are left out.
+            let there = |k: usize| kept.iter().any(|m| m.contains(&k));
+            let fixed: Vec<&str> = (0..extents.len()).map(|k| if there(k) { "_" } else { "0" }).collect();
+            let array = if fixed.contains(&"0") { format!("{name}[{}]", fixed.join(", ")) } else { name.to_string() };
+            let number = |k: usize| (0..k).filter(|k| there(*k)).count().to_string();
+            let entry = |m: &std::ops::Range<usize>| match m.len() {
+                1 => number(m.start),
+                _ => format!("({})", m.clone().rev().map(number).collect::<Vec<_>>().join(", ")),
+            };
+            let entries: Vec<String> = kept.iter().map(entry).collect();
+            let one = if entries.len() == 1 { "," } else { "" };
+            let view = self.give(result);
+            self.out.line(&format!("let {view} = modes({array}, ({}{one}));", entries.join(", ")), op.span);
+            view.to_string()
+        };
+        Some(View { text, shape: shape.to_vec(), added })
+    }
+
+    /// An array as the list of its elements, and its length.
+    fn list_of(&mut self, argument: &Word, span: Span) -> (String, String) {
+        let name = self.arguments[argument].clone();
+        let extents = match &self.facts.tensors[argument].shape {
+            Shape::Rows(extents) | Shape::Strided(extents, _) => extents.clone(),
+            Shape::Flat => return (name.to_string(), format!("{name}_len")),
+        };
+        let all: Vec<String> = extents.iter().map(|n| self.product_list(std::slice::from_ref(n))).collect();
+        let length = all.join(" * ");
+        if let (Shape::Rows(_), [_]) = (&self.facts.tensors[argument].shape, &extents[..]) {
+            return (name.to_string(), length);
+        }
+        if let Some(list) = self.lists.get(argument) {
+            return (list.to_string(), length);
+        }
+        let list = self.give(&format!("{name}_list"));
+        let order = match &self.facts.tensors[argument].shape {
+            Shape::Strided(extents, strides) => fastest_first(extents, strides),
+            _ => None,
+        };
+        let order = order.unwrap_or_else(|| (0..extents.len()).rev().collect());
+        let modes: Vec<String> = order.iter().map(ToString::to_string).collect();
+        self.head.line(&format!("let {list} = modes({name}, (({}),));", modes.join(", ")), span);
+        self.lists.insert(argument.clone(), list.clone());
+        (list.to_string(), length)
     }
 
     fn dimension(&mut self, op: &Op) -> Res<()> {
@@ -91,10 +155,10 @@ impl Reader<'_> {
     fn element(&mut self, op: &Op) -> Res<()> {
         let pointer = self.pointer(&self.operand(op, "ptr")?.value)?;
         let at = self.scalar(&self.operand(op, "offset")?.value)?;
-        let name = self.arguments[&pointer.argument].clone();
+        let (list, _) = self.list_of(&pointer.argument, op.span);
         let place = match &pointer.offset {
-            Some(offset) => format!("{name}[{} + {}]", offset.text, at.text),
-            None => format!("{name}[{}]", at.text),
+            Some(offset) => format!("{list}[{} + {}]", offset.text, at.text),
+            None => format!("{list}[{}]", at.text),
         };
         self.access(op, &place, (op.row.name == "pto.store_scalar").then_some("value"))
     }
@@ -114,8 +178,18 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// A number that is written twice and means the same: what a variable holds here gets a name.
+    pub(super) fn settled(&mut self, number: &Scalar, span: Span) -> String {
+        if !self.variables.contains(number.text.as_str()) {
+            return number.text.clone();
+        }
+        let name = self.give("at");
+        self.out.line(&format!("let {name} = {};", number.text), span);
+        name.to_string()
+    }
+
     /// A part as the window of a tile with `rows` x `cols` valid elements: an operand of a transfer.
-    pub(super) fn window(&self, value: &Value, column: bool) -> Res<String> {
+    pub(super) fn window(&mut self, value: &Value, column: bool) -> Res<String> {
         let part = match self.meaning(value)? {
             Meaning::Part(part) => part.clone(),
             Meaning::View(view) => Part::whole(view),
@@ -124,13 +198,21 @@ impl Reader<'_> {
         self.part_window(&part, value.span, column)
     }
 
-    pub(super) fn part_window(&self, part: &Part, span: Span, column: bool) -> Res<String> {
-        let rank = part.sizes.len();
+    pub(super) fn part_window(&mut self, part: &Part, span: Span, column: bool) -> Res<String> {
+        let kept: Vec<usize> = (0..part.sizes.len()).filter(|i| !part.view.added.contains(i)).collect();
+        let rank = kept.len();
+        // The one column of a tile, which the array does not have.
+        let column_of_one = part.view.added.contains(&part.sizes.len().saturating_sub(1));
+        let whole = |i: usize| part.offsets[i].constant == Some(0) && part.sizes[i] == part.view.shape[i];
         // Modes in front of the last two have one index each.
-        let leading = rank.saturating_sub(2);
+        let leading = match kept.iter().all(|i| whole(*i)) {
+            true if !column_of_one => 0,
+            _ => rank.saturating_sub(if column_of_one { 1 } else { 2 }),
+        };
         let mut modes = Vec::with_capacity(rank);
-        for (i, (offset, size)) in part.offsets.iter().zip(&part.sizes).enumerate() {
-            if i < leading {
+        for (n, i) in kept.into_iter().enumerate() {
+            let (offset, size) = (&part.offsets[i], &part.sizes[i]);
+            if n < leading {
                 if size.constant != Some(1) {
                     return not_read(
                         span,
@@ -140,18 +222,20 @@ impl Reader<'_> {
                 modes.push(offset.text.clone());
                 continue;
             }
-            let all = offset.constant == Some(0) && *size == part.view.shape[i];
-            modes.push(match (all, size.constant, offset.constant) {
+            modes.push(match (whole(i), size.constant, offset.constant) {
                 (true, ..) => "_".to_string(),
                 (_, Some(n), Some(at)) => format!("{at} .. {}", at.saturating_add(n)),
-                _ => format!("{0} .. {0} + {1}", offset.text, size.text),
+                _ => {
+                    let at = self.settled(offset, span);
+                    format!("{at} .. {at} + {}", size.text)
+                }
             });
         }
         let text = match modes.iter().all(|m| m == "_") {
             true => part.view.text.clone(),
             false => format!("{}[{}]", part.view.text, modes.join(", ")),
         };
-        Ok(if rank == 1 && column { format!("col({text})") } else { text })
+        Ok(if rank - leading == 1 && (column && rank == 1 || column_of_one) { format!("col({text})") } else { text })
     }
 }
 

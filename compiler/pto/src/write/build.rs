@@ -129,6 +129,12 @@ impl Writer<'_> {
         self.constant(AttrValue::Int(i128::from(n), Some(Type::Index)), &Type::Index)
     }
 
+    /// Whether a value is this whole number of type `index`.
+    pub(super) fn is_constant(&self, name: &Word, n: i64) -> bool {
+        let key = (AttrValue::Int(i128::from(n), Some(Type::Index)).to_string(), Type::Index.to_string());
+        self.constant_names.get(&key) == Some(name)
+    }
+
     pub(super) fn attr(&self, name: &'static str, value: AttrValue) -> Attr {
         Attr { name: Word::new_static(name), value: Some(value), span: self.span }
     }

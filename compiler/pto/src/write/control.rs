@@ -53,12 +53,15 @@ impl Writer<'_> {
                 _ => {
                     let extent = self.value(dim.extent)?;
                     let own = self.named_index_op("arith.remsi", rest.clone(), extent.clone(), &dim.name);
+                    // It says what the grid is, whether or not the body asks for it.
+                    self.declared.insert(own.clone());
                     rest = self.named_index_op(
                         "arith.floordivsi",
                         rest,
                         extent,
                         if n == 1 { kernel.grid[0].name.as_str() } else { "rest" },
                     );
+                    self.declared.insert(rest.clone());
                     own
                 }
             };
@@ -71,7 +74,7 @@ impl Writer<'_> {
     fn body(&mut self) -> Res<()> {
         let begun = begun(&self.kernel.body);
         for (tile, data) in &self.kernel.tiles {
-            let used = self.shapes.contains_key(&tile);
+            let used = self.uses.contains_key(&tile);
             if used && !begun.contains(&tile) && matches!(data.addr, AddrKind::Fixed(_)) {
                 self.alloc(tile)?;
             }

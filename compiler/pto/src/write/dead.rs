@@ -3,11 +3,12 @@
 
 use crate::lexer::Word;
 use crate::tree::Op;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Drops pure operations whose results are not used.
-pub(super) fn eliminate(ops: &mut Vec<Op>) {
+/// Drops pure operations whose results are not used, but for these.
+pub(super) fn eliminate(ops: &mut Vec<Op>, kept: &FxHashSet<Word>) {
     let mut uses = FxHashMap::default();
+    uses.extend(kept.iter().map(|name| (name.clone(), 1)));
     count(ops, &mut uses);
     sweep(ops, &mut uses);
 }

@@ -96,8 +96,12 @@ impl Writer<'_> {
         }
         let (attrs, skipped) = self.attributes(row, inst)?;
         let mut given: Vec<Given> = Vec::new();
+        let lies = inst.operands.iter().any(|o| matches!(o, Operand::Tile(t) if self.lies(t)));
         for operand in inst.operands.iter().take(inst.operands.len() - skipped) {
-            let (name, ty) = self.argument(operand)?;
+            let (name, ty) = match operand {
+                Operand::View(view) if !instr.name.starts_with('M') => self.window(view, lies)?,
+                _ => self.argument(operand)?,
+            };
             given.push(("", name, Some(ty)));
         }
         self.slots(dps, instr, &mut given)?;
@@ -222,6 +226,8 @@ impl Writer<'_> {
                 Oob::Undefined => "undefined",
                 Oob::Clamp => "clamp",
                 Oob::Wrap => "wrap",
+                // Of what is scattered nothing is stored there.
+                Oob::Zero if scatters => "skip",
                 Oob::Zero => "zero",
             };
             let (attr, of) = if scatters { ("scatterOob", "scatter_oob") } else { ("gatherOob", "gather_oob") };

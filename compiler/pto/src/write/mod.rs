@@ -106,10 +106,15 @@ struct Writer<'k> {
     /// Tiles of arrays whose number is no constant, in each open region.
     chosen: Vec<FxHashMap<(Tile, Value), Word>>,
     tensors: FxHashMap<TensorId, Word>,
-    views: FxHashMap<TensorId, Word>,
+    /// Views of whole tensors.
+    views: FxHashMap<(TensorId, views::Way), Word>,
+    /// Tensors that are used by pointers to their elements, too.
+    in_pieces: FxHashSet<TensorId>,
+    /// Values that may have no use: views that say what an array is, numbers of blocks that say what the grid is.
+    declared: FxHashSet<Word>,
     events: FxHashMap<ptoc_ir::tile::Event, u32>,
-    /// Shapes with which each tile is used.
-    shapes: FxHashMap<Tile, Vec<(Value, Value)>>,
+    /// How each tile is used.
+    uses: FxHashMap<Tile, tiles::Uses>,
     /// Values that are seen not to be negative.
     naturals: FxHashSet<Value>,
     /// Checks that are traps.
@@ -120,12 +125,14 @@ struct Writer<'k> {
 
 impl<'k> Writer<'k> {
     fn new(kernel: &'k Kernel, form: Form, level: Level, places: &'k Places<'k>) -> Writer<'k> {
+        let defs = Definitions::new(kernel);
         Writer {
             kernel,
             form,
             level,
             places,
-            defs: Definitions::new(kernel),
+            uses: tiles::uses(kernel, &defs),
+            defs,
             regions: vec![Vec::new()],
             constants: Vec::new(),
             constant_names: FxHashMap::default(),
@@ -138,8 +145,9 @@ impl<'k> Writer<'k> {
             chosen: vec![FxHashMap::default()],
             tensors: FxHashMap::default(),
             views: FxHashMap::default(),
+            in_pieces: FxHashSet::default(),
+            declared: FxHashSet::default(),
             events: FxHashMap::default(),
-            shapes: tiles::shapes(kernel),
             naturals: kernel.dims.values().map(|d| d.value).collect(),
             traps: FxHashSet::default(),
             span: kernel.span,
@@ -151,11 +159,12 @@ impl<'k> Writer<'k> {
         let params = self.params()?;
         self.statements(&self.kernel.prologue)?;
         self.grid()?;
+        self.declare()?;
         self.simple("func.return", &[]);
         let mut ops = std::mem::take(&mut self.constants);
         ops.sort_by_cached_key(constant_order);
         ops.append(&mut self.regions[0]);
-        dead::eliminate(&mut ops);
+        dead::eliminate(&mut ops, &self.declared);
         dead::renumber(&mut ops);
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
         Ok(Function {

@@ -226,6 +226,7 @@ impl Writer<'_> {
             if let Ty::D(unsigned) = from
                 && to == Ty::Index
                 && unsigned.is_int()
+                && !unsigned.is_signed_int()
                 && unsigned.size() < 8
             {
                 return self.through_wide(dst, a);

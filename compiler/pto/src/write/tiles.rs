@@ -6,6 +6,7 @@ use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::types::{Extent, FRACTAL, Major, TileBuf, Type, element_word};
 use ptoc_diagnostics::{Diagnostic, codes};
+use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, PrintPart, Region, Tile, TileData, TileRef, Value};
 use ptoc_isa::{Loc, Order};
 use ptoc_tensor::DType;
@@ -21,18 +22,43 @@ pub(super) struct TileState {
     now: Option<(Value, Value)>,
 }
 
-/// Shapes with which tiles are used as a whole, each once.
-pub(super) fn shapes(kernel: &Kernel) -> FxHashMap<Tile, Vec<(Value, Value)>> {
-    let mut shapes = FxHashMap::default();
-    region(&kernel.body, &mut shapes);
-    shapes
+/// How a tile is used as a whole.
+#[derive(Default)]
+pub(super) struct Uses {
+    /// What is valid, each once.
+    shapes: Vec<(Value, Value)>,
+    /// Rows and columns that were declared; storage is padded.
+    declared: Option<(i64, i64)>,
 }
 
-fn region(region_: &Region, shapes: &mut FxHashMap<Tile, Vec<(Value, Value)>>) {
+/// The uses of all tiles.
+pub(super) fn uses(kernel: &Kernel, defs: &Definitions<'_>) -> FxHashMap<Tile, Uses> {
+    let mut uses = FxHashMap::default();
+    region(&kernel.body, defs, &mut uses);
+    uses
+}
+
+/// Whether a tile of one column is used as a row: that is how a vector without another mode is moved.
+fn lies(defs: &Definitions<'_>, t: &TileRef) -> bool {
+    let is_one = |v| defs.number(v) == Some(1);
+    t.origin.is_none() && t.cols == 1 && t.rows > 1 && is_one(t.valid.0) && !is_one(t.valid.1)
+}
+
+/// What is valid, in rows and columns of the tile.
+fn upright(defs: &Definitions<'_>, t: &TileRef) -> (Value, Value) {
+    if lies(defs, t) { (t.valid.1, t.valid.0) } else { t.valid }
+}
+
+fn region(region_: &Region, defs: &Definitions<'_>, uses: &mut FxHashMap<Tile, Uses>) {
     let mut note = |t: &TileRef| {
-        let list = shapes.entry(t.tile).or_default();
-        if t.origin.is_none() && !list.contains(&t.valid) {
-            list.push(t.valid);
+        let known = uses.entry(t.tile).or_default();
+        if t.origin.is_some() {
+            return;
+        }
+        known.declared.get_or_insert((i64::from(t.rows), i64::from(t.cols)));
+        let valid = upright(defs, t);
+        if !known.shapes.contains(&valid) {
+            known.shapes.push(valid);
         }
     };
     for stmt in region_ {
@@ -53,7 +79,7 @@ fn region(region_: &Region, shapes: &mut FxHashMap<Tile, Vec<(Value, Value)>>) {
         }
     }
     for stmt in region_ {
-        stmt.op.regions().for_each(|r| region(r, shapes));
+        stmt.op.regions().for_each(|r| region(r, defs, uses));
     }
 }
 
@@ -110,7 +136,8 @@ impl Writer<'_> {
         }
         if moving {
             ty.valid = (None, None);
-            let (rows, cols) = (self.index(ty.rows), self.index(ty.cols));
+            let (rows, cols) = self.uses.get(&tile).and_then(|u| u.declared).unwrap_or((ty.rows, ty.cols));
+            let (rows, cols) = (self.index(rows), self.index(cols));
             given.extend([("valid_row", rows, None), ("valid_col", cols, None)]);
         } else {
             for (slot, value) in ["valid_row", "valid_col"].into_iter().zip(operands) {
@@ -153,8 +180,9 @@ impl Writer<'_> {
             _ if ty.order == Order::Dn => (Major::Col, None, FRACTAL),
             _ => (Major::Row, None, FRACTAL),
         };
-        let shapes = self.shapes.get(&tile).cloned().unwrap_or_default();
-        let Some((first, rest)) = shapes.split_first() else { return Ok((buf, false, [None, None])) };
+        let Some(uses) = self.uses.get(&tile) else { return Ok((buf, false, [None, None])) };
+        let (rows, cols) = uses.declared.unwrap_or((buf.rows, buf.cols));
+        let Some((first, rest)) = uses.shapes.split_first() else { return Ok((buf, false, [None, None])) };
         let number = |v: Value| self.defs.number(v);
         let same = |a: Value, b: Value| a == b || (number(a).is_some() && number(a) == number(b));
         let one = rest.iter().all(|s| same(s.0, first.0) && same(s.1, first.1));
@@ -163,7 +191,15 @@ impl Writer<'_> {
         let operands = [operand(first.0), operand(first.1)];
         let here = operands.iter().flatten().all(|v| self.visible.iter().flatten().any(|x| x == v));
         buf.valid = (extent(first.0), extent(first.1));
-        Ok((buf, !(one && here), operands))
+        // What is valid from the beginning is what was declared, if the buffer is as large as that needs.
+        let read = crate::types::declared(&buf, [buf.valid.0, buf.valid.1]);
+        let sayable = crate::types::declared(&buf, [Some(rows), Some(cols)]) == (rows, cols);
+        Ok((buf, !(one && here && (read == (rows, cols) || !sayable)), operands))
+    }
+
+    /// Whether a tile of one column is used as a row.
+    pub(super) fn lies(&self, tile: &TileRef) -> bool {
+        lies(&self.defs, tile)
     }
 
     /// A tile as an operand.
@@ -185,10 +221,11 @@ impl Writer<'_> {
         if let Some((row, col)) = tile.origin {
             return self.subset(tile, name, ty, row, col);
         }
-        if state.moving && state.now != Some(tile.valid) {
-            self.set_valid(&name, &ty, tile.valid, mask)?;
+        let valid = upright(&self.defs, tile);
+        if state.moving && state.now != Some(valid) {
+            self.set_valid(&name, &ty, valid, mask)?;
             if let Some(state) = self.tiles.get_mut(&key) {
-                state.now = Some(tile.valid);
+                state.now = Some(valid);
             }
         }
         Ok((name, Type::TileBuf(Box::new(ty))))
@@ -245,7 +282,7 @@ impl Writer<'_> {
             return self.subset(tile, name, ty, row, col);
         }
         if moving {
-            self.set_valid(&name, &ty, tile.valid, data.ty.dtype == DType::Bool)?;
+            self.set_valid(&name, &ty, upright(&self.defs, tile), data.ty.dtype == DType::Bool)?;
         }
         Ok((name, full))
     }

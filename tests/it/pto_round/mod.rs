@@ -1,0 +1,126 @@
+//! Round trips: the tile IR of a kernel, and that of the PTO text that is written of it. The two are equal but for what
+//! text has no words for; `spec/pto.md` says what that is.
+//!
+//! Compared is a canonical form of both (`canonical.rs`). Left out: names, places, run-time checks and `ensures`; the
+//! number of stages of a pipeline, which the text leaves to who places the tiles; the order of blocks; which tiles were
+//! hidden; `inout` of an array that is only stored to. Scalars are compared as expressions, those of type `index` as
+//! sums of products, variables as values that loops carry, so definitions that nothing uses and the order of
+//! independent ones do not count.
+
+mod canonical;
+mod expr;
+mod tree;
+
+use crate::pto::{kernels_of, written};
+use canonical::canonical;
+use ptoc_driver::session::Session;
+use ptoc_driver::stages::{Level, Stage, text_of};
+use std::path::Path;
+
+/// Tile IR of a kernel of a text, or the first error.
+fn ir(path: &Path, text: String, kernel: Option<&str>, target: &str) -> Result<String, String> {
+    let mut session = Session::new(target, &[]).expect("a target");
+    let unit = session.load_text(path, text);
+    let made = match unit.entry(kernel, "emit") {
+        Ok(entry) => text_of(&mut session, &unit, &entry, Stage::Ir, Vec::new()).ok(),
+        Err(_) => None,
+    };
+    let error = session.diagnostics.iter().find(|d| d.is_error());
+    match (made, error) {
+        (Some(text), None) => Ok(text),
+        (_, error) => Err(error.map_or("nothing was made".into(), |d| format!("{} {}", d.code, d.message))),
+    }
+}
+
+/// What becomes of a kernel.
+fn fate(path: &Path, name: &str, text: &str) -> String {
+    let target = ["a2a3", "a5"]
+        .into_iter()
+        .map(|target| (target, written(path, text.to_owned(), Some(name), target, Level::Automatic)))
+        .reduce(|first, second| if first.1.is_ok() { first } else { second });
+    let Some((target, made)) = target else { return String::new() };
+    let pto = match made {
+        Ok(text) => text,
+        Err(why) => return format!("not said: {why}"),
+    };
+    let first = ir(path, text.to_owned(), Some(name), target).expect("it was written");
+    match ir(Path::new("read.pto"), pto, None, target) {
+        Err(why) => format!("not read: {why}"),
+        Ok(second) => {
+            let (a, b) = (canonical(&first), canonical(&second));
+            if a == b {
+                return "equal".into();
+            }
+            let at = a.iter().zip(&b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
+            let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "the end".into());
+            format!("differs: `{}`, read `{}`", line(&a), line(&b))
+        }
+    }
+}
+
+/// Of so many kernels of `tests` one is looked at in the small tier.
+const USUAL: usize = 12;
+
+#[test]
+fn what_is_read_has_the_ir_of_what_was_written() {
+    let one_in = ptoc_tests_budget::one_in(USUAL);
+    let examples = kernels_of(Path::new("../examples"));
+    let examples_count = examples.len();
+    let others: Vec<_> = ["language", "hazards", "bytes", "blocks", "ui"]
+        .iter()
+        .flat_map(|folder| kernels_of(Path::new(folder)))
+        .collect();
+    let picked = others.into_iter().enumerate().filter(|(i, _)| i % one_in == 0).map(|(_, kernel)| kernel);
+    let mut table = String::new();
+    for (path, name, text) in examples.into_iter().chain(picked) {
+        let file = path.file_name().expect("a name").to_string_lossy();
+        table += &format!("{file} {name}: {}\n", fate(&path, &name, &text));
+    }
+    if let Some(to) = std::env::var_os("PTO_ROUND_TABLE") {
+        std::fs::write(to, &table).expect("writable");
+    }
+    let unequal: Vec<&str> = table.lines().filter(|l| !l.contains(": equal") && !l.contains(": not said: ")).collect();
+    assert!(unequal.is_empty(), "{}", unequal.join("\n"));
+    // What is said less often than before is a step back.
+    let said = table.lines().take(examples_count).filter(|l| l.ends_with(": equal")).count();
+    assert!(said >= 53, "{said} of the examples can be said\n{table}");
+}
+
+/// A number below 0 is below 0 as an index: only numbers without a sign are extended by zeros.
+#[test]
+fn signs_are_extended() {
+    let text = |ty: &str| {
+        let kernel = format!(
+            "kernel k(x: inout f32[64, 64], from: in {ty}[4]) {{\n    grid (s in 0..1);\n    \
+             let t = Vec(x.tile(tiles(64, 64)[0], tiles(64, 64)[0]));\n    \
+             let f = tile Vec<{ty}, 1, 8>;\n    TEXPANDS(f, {ty}(3));\n    \
+             x[index(f[0, 1]) + 5, 0] = t[0, 0];\n}}\n"
+        );
+        written(Path::new("k.tile"), kernel, None, "a2a3", Level::Automatic).expect("it can be said")
+    };
+    assert!(!text("i32").contains("extui"), "{}", text("i32"));
+    assert!(text("u32").contains("extui"), "{}", text("u32"));
+}
+
+/// What is compared tells kernels apart.
+#[test]
+fn what_is_not_equal_is_told() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/gemm.tile");
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let made = ir(&path, text, Some("gemm"), "a2a3").expect("it is made");
+    let own = canonical(&made);
+    assert_eq!(own, canonical(&made.replace("hidden", "")));
+    let changes = [
+        ("tmatmul_acc", "tmatmul"),
+        ("const 31", "const 30"),
+        (" in v", " in 1.. v"),
+        ("Left<", "Right<"),
+        (" f16 [", " f32 ["),
+        ("for l0", "while l0"),
+    ];
+    for (from, to) in changes {
+        let other = made.replace(from, to);
+        assert!(other == made || canonical(&other) != own, "{from}: {to}");
+    }
+    assert!(changes.iter().filter(|(from, _)| made.contains(from)).count() >= 4, "{made}");
+}
