@@ -3,8 +3,10 @@
 use crate::measured::{Measured, Part};
 use crate::sample::{Rehearsal, Sample};
 use crate::setup::{Machine, Setup, operations, work};
+use crate::simulated::simulate;
 use crate::traffic::Traffic;
 use ptoc_diagnostics::Span;
+use ptoc_driver::backend::Timed;
 use ptoc_driver::launch::{CompiledPlan, Plan};
 use ptoc_driver::session::{Failed, Session};
 use std::time::Duration;
@@ -28,6 +30,9 @@ pub fn bench(
     let compile = phases(session);
     let mut tensors = setup.inputs(session, &plan, &mut arrays)?;
     warn(session);
+    if on.timed == Timed::Simulated {
+        return simulate(setup, on, session, (&compiled, &tensors), (compile, json));
+    }
     let mut rehearsal = Rehearsal::new(session, &compiled, &tensors, on.threads)?;
     let work = work(&plan, &tensors);
     let traffic = Traffic::of(&plan, work.as_deref().ok());

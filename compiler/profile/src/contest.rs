@@ -9,6 +9,7 @@ use crate::search::Choice;
 use crate::setup::{Machine, Setup, first_error, tell};
 use crate::verify::{Rejected, checked};
 use ptoc_diagnostics::Diagnostic;
+use ptoc_driver::backend::Timed;
 use ptoc_driver::launch::{CompiledPlan, Plan};
 use ptoc_driver::session::{Failed, Session};
 use ptoc_tensor::Tensor;
@@ -32,6 +33,8 @@ pub(crate) struct Contest<'c> {
     patience: Patience,
     /// Times of the last race of each.
     pub laps: BTreeMap<Choice, Laps>,
+    /// Of a simulated device, its cycles in place of them.
+    pub cycles: BTreeMap<Choice, u64>,
     /// Why others are not measured.
     pub refused: BTreeMap<Choice, Diagnostic>,
     /// How many of these failed in a launch, or were wrong.
@@ -53,7 +56,20 @@ impl<'c> Contest<'c> {
     ) -> Contest<'c> {
         let (tensors, right, patience) = (Vec::new(), BTreeSet::new(), Patience::default());
         let (laps, refused) = (BTreeMap::new(), BTreeMap::new());
-        Contest { setup, on, definitions, model, tensors, right, patience, laps, refused, failed: 0, stopped: None }
+        Contest {
+            setup,
+            on,
+            definitions,
+            model,
+            tensors,
+            right,
+            patience,
+            laps,
+            cycles: BTreeMap::new(),
+            refused,
+            failed: 0,
+            stopped: None,
+        }
     }
 
     /// Launches these in turns: the numbers of those that none is faster than. Those that are refused are left out. The
@@ -68,6 +84,9 @@ impl<'c> Contest<'c> {
         default: Option<&Choice>,
     ) -> Result<Vec<usize>, Failed> {
         let mut planned = self.plans(session, choices)?;
+        if self.on.timed == Timed::Simulated {
+            return Ok(self.by_cycles(planned, choices));
+        }
         self.leave_out_dominated(&mut planned, choices);
         let mut compiled = Vec::new();
         for (n, own, plan) in &mut planned {
@@ -110,12 +129,38 @@ impl<'c> Contest<'c> {
         Ok(best)
     }
 
+    /// Simulates those that were not yet, once, which is enough: the numbers of those that take the fewest cycles.
+    fn by_cycles(&mut self, planned: Vec<Planned>, choices: &[Choice]) -> Vec<usize> {
+        for (n, mut own, plan) in planned {
+            let choice = &choices[n];
+            let code = match CompiledPlan::new(&mut own, &plan, self.on.backend) {
+                Ok(code) => code,
+                Err(Failed) => {
+                    self.refused.insert(choice.clone(), first_error(&mut own));
+                    continue;
+                }
+            };
+            match checked(&mut own, &code, &self.tensors, self.on.threads, (self.setup.verify, &[]), false) {
+                Ok(checked) => {
+                    let (cycles, ns) = (checked.cycles().unwrap_or(0), checked.outcome.stats["ns"].as_f64());
+                    let seconds = ns.unwrap_or(0.0) * 1e-9;
+                    let laps = Laps { times: vec![Duration::from_secs_f64(seconds)], rounds: vec![seconds] };
+                    self.cycles.insert(choice.clone(), cycles);
+                    self.laps.insert(choice.clone(), laps);
+                }
+                Err(rejected) => self.reject(choice, rejected),
+            }
+        }
+        let least = choices.iter().filter_map(|choice| self.cycles.get(choice)).min().copied();
+        (0..choices.len()).filter(|n| least.is_some() && self.cycles.get(&choices[*n]).copied() == least).collect()
+    }
+
     /// The plans of those that the target's checks take.
     fn plans(&mut self, session: &mut Session, choices: &[Choice]) -> Result<Vec<Planned>, Failed> {
         let mut planned = Vec::new();
         let arrays = self.setup.given(session).or_else(|d| session.fail(*d))?;
         for (n, choice) in choices.iter().enumerate() {
-            if self.refused.contains_key(choice) {
+            if self.refused.contains_key(choice) || self.cycles.contains_key(choice) {
                 continue;
             }
             match self.setup.plan(&(self.definitions)(choice), &arrays) {

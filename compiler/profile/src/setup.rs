@@ -175,6 +175,7 @@ impl Machine {
         match self.timed {
             Timed::Host => Some(Limits::measure(bytes, self.threads, exact)),
             Timed::Device => self.backend.device_limits(bytes).map(Limits::of_device),
+            Timed::Simulated => None,
         }
     }
 

@@ -70,7 +70,7 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, options: TuneOpt
         true => (None, contest.race_all(session, &axes)?),
         false => contest.search(session, &axes)?,
     };
-    let Contest { laps, refused, stopped, failed, .. } = contest;
+    let Contest { laps, cycles, refused, stopped, failed, .. } = contest;
     // What is wrong with the machine, or with the arrays, is no matter of configurations.
     if let (true, Some(why)) = (laps.is_empty(), stopped) {
         return session.fail(why);
@@ -89,7 +89,8 @@ pub fn tune(setup: &Setup, on: &Machine, session: &mut Session, options: TuneOpt
     }
     let search = searched.map(|found| (found, all));
     let item = entry.item;
-    let result = Tuned { on, session, unit: &unit, item, axes, search, measured, equal, verified, best, refused };
+    let result =
+        Tuned { on, session, unit: &unit, item, axes, search, measured, cycles, equal, verified, best, refused };
     Ok(if options.json { result.json() } else { result.text() })
 }
 

@@ -7,6 +7,7 @@ use crate::search::{Choice, Found};
 use crate::setup::Machine;
 use crate::tune::{MOST, TuneAxis, definitions, flags, is_default};
 use ptoc_diagnostics::{Diagnostic, Edit, Span, plural};
+use ptoc_driver::backend::Timed;
 use ptoc_driver::session::{CompilationUnit, Session};
 use ptoc_syntax::ast::{KernelItem, StaticKind};
 use serde_json::{Map, Value, json};
@@ -28,6 +29,8 @@ pub(crate) struct Tuned<'t> {
     pub search: Option<(Found, usize)>,
     /// By their medians, fastest first.
     pub measured: Vec<(Choice, Laps)>,
+    /// Cycles of those that were simulated.
+    pub cycles: BTreeMap<Choice, u64>,
     /// Those that none is faster than.
     pub equal: Vec<Choice>,
     /// Results were compared.
@@ -69,13 +72,19 @@ impl Tuned<'_> {
             cells.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}  ")).collect()
         };
         let cells = |choice: &Choice| row(self.axes.iter().zip(choice).map(|(a, &n)| a.values[n].as_str()).collect());
-        let _ = writeln!(out, "{}    median       best", row(names));
+        let simulated = self.on.timed == Timed::Simulated;
+        let heads = if simulated { "    cycles       time" } else { "    median       best" };
+        let _ = writeln!(out, "{}{heads}", row(names));
         let least = self.measured.first().map_or(0.0, |(_, laps)| laps.median());
         for (choice, laps) in &self.measured {
             let best = percentile(&laps.times, 0.0).as_secs_f64();
             let tie = if self.equal.len() > 1 && self.equal.contains(choice) { ", a tie" } else { "" };
             let slower = format!("{:.2} x{tie}", laps.median() / least);
-            let _ = writeln!(out, "{}{:>10} {:>10}   {slower}", cells(choice), time(laps.median()), time(best));
+            let first = match self.cycles.get(choice) {
+                Some(cycles) => cycles.to_string(),
+                None => time(laps.median()),
+            };
+            let _ = writeln!(out, "{}{first:>10} {:>10}   {slower}", cells(choice), time(best));
         }
         let mut shown: BTreeMap<&str, usize> = BTreeMap::new();
         for (choice, why) in &self.refused {
@@ -154,7 +163,8 @@ impl Tuned<'_> {
         let measured: Vec<Value> = (self.measured.iter())
             .map(|(choice, laps)| {
                 let t = &laps.times;
-                json!({"values": values(choice), "launches": t.len(), "min_ms": ms(percentile(t, 0.0)),
+                let cycles = self.cycles.get(choice);
+                json!({"values": values(choice), "cycles": cycles, "launches": t.len(), "min_ms": ms(percentile(t, 0.0)),
                        "median_ms": ms(percentile(t, 0.5)), "p99_ms": ms(percentile(t, 0.99)),
                        "fastest": self.equal.contains(choice)})
             })

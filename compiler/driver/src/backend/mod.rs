@@ -251,6 +251,8 @@ pub enum Timed {
     Host,
     /// A device's, by its own clock.
     Device,
+    /// A simulated device's, in cycles: the same in every run.
+    Simulated,
 }
 
 /// Rates of a device at most.

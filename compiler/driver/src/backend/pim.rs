@@ -5,7 +5,7 @@ use super::pim_file;
 use super::pim_usage;
 use super::pim_windows::{self, StreamLaunch, WindowMove, window_moves};
 use super::registry::targets_of;
-use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, wrong_stage};
+use super::{Artefact, Backend, Capabilities, Compiled, PIM, ProgramRun, Refusal, Timed, wrong_stage};
 use crate::devices;
 use crate::launch::{BackendLaunch, Plan, PlannedLaunch, RunOptions, RunOutcome, Total, Used, counts, unwritten};
 use crate::session::{CompilationUnit, Failed, Session};
@@ -112,7 +112,7 @@ impl Backend for Pim {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { units: true, limits: true, ..Capabilities::default() }
+        Capabilities { units: true, limits: true, timed: Some(Timed::Simulated), ..Capabilities::default() }
     }
 
     fn pipeline(&self) -> Option<Pipeline> {

@@ -9,6 +9,7 @@ use super::witness;
 use crate::session::{Failed, Front, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::oracle::{Claim, Equation, Inputs, MAX_WORK, Oracle, OracleError, OracleTensor, Predicate, Sampled};
+use ptoc_isa::Target;
 use ptoc_tensor::{DType, Stats, Tensor, TensorError, compare, compare_f64, scalar};
 use std::ops::Range;
 
@@ -167,6 +168,7 @@ pub fn verify(
     tensors.extend(plan.oracle_tensors(after, after, &shapes));
     let inputs = Inputs { tensors: &tensors, ints: &spec.ints, scalars: &spec.scalars };
     let begin = session.clock.now();
+    let target = session.target.clone();
     let (mut verified, mut failed) = (Vec::new(), false);
     for (clause, span) in &spec.ensures {
         let tolerance = match (clause.rtol, clause.atol) {
@@ -174,7 +176,7 @@ pub fn verify(
             (r, a) => Tolerance::from((r.unwrap_or(0.0), a.unwrap_or(0.0))),
         };
         let held = match &clause.claim {
-            Claim::Equation(equation) => plan.hold_equation(equation, *span, after, inputs, tolerance),
+            Claim::Equation(equation) => plan.hold_equation(equation, *span, (after, &target), inputs, tolerance),
             Claim::Relation(relation) => {
                 plan.hold_relation(relation, clause, *span, (before, after), inputs, tolerance)
             }
@@ -198,7 +200,7 @@ impl Plan {
         &self,
         equation: &Equation,
         span: Span,
-        after: &[Tensor],
+        (after, target): (&[Tensor], &Target),
         inputs: Inputs<'_>,
         tolerance: Tolerance,
     ) -> Result<Verified, Box<Diagnostic>> {
@@ -222,7 +224,8 @@ impl Plan {
                 skipped.iter().cloned().flatten().for_each(|i| want[i] = got.get_f64(i));
                 left_out = skipped.iter().map(Range::len).sum();
                 accept_rounded(got, &mut want);
-                held_to = tolerance.of_floats(self.rounded_to(argument.dtype), &want);
+                let rounded = self.sums_of(oracle.addends(inputs), argument.dtype, target);
+                held_to = tolerance.of_floats(rounded, &want);
                 Ok(compare_f64(got, &want, held_to.0, held_to.1).map_err(|m| (m, want)))
             }
         });

@@ -39,7 +39,7 @@ pub struct TuningKey {
     pub backend: String,
     /// What it was measured on, and with how many threads.
     pub machine: String,
-    /// What was asked of machine code: `--vectors 128 --exact`.
+    /// What was asked beside the usual: `--vectors 128 --exact`, `--resident A`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub options: String,
     /// Sizes of the dimensions.
@@ -137,6 +137,8 @@ pub fn machine(backend: BackendRef, threads: usize) -> Option<String> {
     match backend.capabilities().timed? {
         Timed::Host => Some(format!("{}, {}", ptoc_exec::machine::name(), ptoc_diagnostics::plural(threads, "thread"))),
         Timed::Device => backend.machine(false),
+        // Its numbers are the target's.
+        Timed::Simulated => Some("simulated".into()),
     }
 }
 
@@ -160,13 +162,14 @@ fn target(session: &Session) -> String {
     }
 }
 
-/// What a session asks of machine code beside the usual.
+/// What a session asks beside the usual: of machine code, and of units' memory.
 fn options(session: &Session) -> String {
     let asked = |vectors: &Vectors| *vectors == session.vectors && *vectors != Vectors::default();
     let width = Vectors::NAMES.into_iter().find(|(_, vectors)| asked(vectors));
     let vectors = width.map(|(name, _)| format!("--vectors {name}"));
     let exact = session.exact.then(|| "--exact".to_owned());
-    vectors.into_iter().chain(exact).collect::<Vec<_>>().join(" ")
+    let resident = (!session.resident.is_empty()).then(|| format!("--resident {}", session.resident.join(",")));
+    vectors.into_iter().chain(exact).chain(resident).collect::<Vec<_>>().join(" ")
 }
 
 fn digest(bytes: &[u8]) -> String {

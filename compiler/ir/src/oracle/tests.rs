@@ -280,6 +280,7 @@ fn a_sample_of_the_elements() {
     let oracle = Oracle::new(Equation { tensor: 0, vars: vec![0, 1], expr: total, exact: false }).unwrap();
     assert_eq!(oracle.work(inputs), (rows * cols) as u128 * (cols as u128 + 1));
     assert_eq!(oracle.sample(inputs, MAX_WORK), Sample::ALL);
+    assert_eq!(oracle.addends(inputs), cols as u128);
     let all = oracle.evaluate_sample(inputs, Sample::ALL).unwrap();
     assert_eq!((all.values.len(), all.skipped.len()), (rows * cols, 0));
     let sample = oracle.sample(inputs, oracle.work(inputs) / 8);

@@ -2,7 +2,7 @@
 
 use super::eval::Eval;
 use super::node::{Int, Node, NodeKind};
-use super::{Inputs, Oracle};
+use super::{Inputs, Oracle, ReduceKind};
 
 /// Operations that an equation may take: some seconds.
 pub const MAX_WORK: u128 = 1 << 32;
@@ -37,6 +37,11 @@ impl Oracle {
         elements.saturating_mul(cost(&self.node, &mut e))
     }
 
+    /// Addends of the longest sum of an element, sums of sums counted through; 1 where there is none.
+    pub fn addends(&self, inputs: Inputs<'_>) -> u128 {
+        addends(&self.node, &mut Eval::<i128>::new(inputs, self.locals))
+    }
+
     /// The sample that keeps the work below `most`.
     pub fn sample(&self, inputs: Inputs<'_>, most: u128) -> Sample {
         let every = self.work(inputs).div_ceil(most.max(1)).max(1);
@@ -61,6 +66,24 @@ fn cost(node: &Node, e: &mut Eval<'_, i128>) -> u128 {
         NodeKind::Let { value, body, .. } => cost(value, e).saturating_add(cost(body, e)),
     };
     own.saturating_add(1)
+}
+
+/// Addends of the longest sum.
+fn addends(node: &Node, e: &mut Eval<'_, i128>) -> u128 {
+    match &node.kind {
+        NodeKind::Const(_) | NodeKind::Int(_) | NodeKind::Scalar(_) | NodeKind::Local(_) | NodeKind::Elem(..) => 1,
+        NodeKind::Unary(_, a) => addends(a, e),
+        NodeKind::Binary(_, a, b) | NodeKind::Pow(a, b) | NodeKind::Compare(_, a, b) => {
+            addends(a, e).max(addends(b, e))
+        }
+        NodeKind::Select(_, a, b) => addends(a, e).max(addends(b, e)),
+        NodeKind::Reduce { kind: ReduceKind::Sum, lo, hi, body, .. } => {
+            values(lo, hi, e).max(1).saturating_mul(addends(body, e))
+        }
+        NodeKind::Reduce { body, .. } => addends(body, e),
+        NodeKind::Rearranged { a, b, .. } => addends(a, e).max(addends(b, e)),
+        NodeKind::Let { value, body, .. } => addends(value, e).max(addends(body, e)),
+    }
 }
 
 /// How many values the variable of a reduction takes; where that depends on other variables, for their first values.

@@ -69,6 +69,9 @@ pub struct BenchArgs {
     /// How long to launch the kernel again and again
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds)]
     pub seconds: f64,
+    /// Inputs that are in a memory with units before, such as weights: the cycles are those without writing them
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub resident: Vec<String>,
     /// Try combinations of the `tune` lists that `-D` leaves open, and show the best as source
     #[arg(long)]
     pub tune: bool,
@@ -113,10 +116,10 @@ pub struct ProfileArgs {
     /// Arguments, and what launches them.
     #[command(flatten)]
     pub launch: LaunchArgs,
-    /// What counts: the clock, or cycles of the simulated device (else of the target's model of time), which are the
-    /// same in every run
-    #[arg(long, value_name = "WHAT", value_parser = parse_by, default_value = "time")]
-    pub by: By,
+    /// What counts: the clock, `time`, or `cycles` of the simulated device (else of the target's model of time), which
+    /// are the same in every run (default: cycles on targets with units in memory, else time)
+    #[arg(long, value_name = "WHAT", value_parser = parse_by)]
+    pub by: Option<By>,
     /// How long to launch each configuration
     #[arg(long, value_name = "S", default_value = "0.2", value_parser = parse_seconds)]
     pub seconds: f64,

@@ -1,5 +1,6 @@
 //! `ptoc bench`: a kernel launched again and again by its target's backend, and held against what the machine can do
-//! whose time a launch takes: this host, or its device.
+//! whose time a launch takes: this host, or its device; on a simulated device, launched once, since cycles are the same
+//! each time.
 
 use super::{Report, host_threads, show};
 use crate::args::{BenchArgs, Margin, MessageFormat};
@@ -26,6 +27,10 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         Ok(on) => on,
         Err(d) => return refuse(*d, io, args.compile.message_format),
     };
+    if !args.resident.is_empty() && !on.backend.capabilities().units {
+        return refuse(super::no_residents(on.backend, &session.target), io, args.compile.message_format);
+    }
+    session.resident = args.resident.clone();
     // A tuner begins with what the source has.
     if !args.tune {
         session.tuning = TuningUse::of(on.backend, on.threads);
@@ -41,7 +46,7 @@ pub fn bench(args: &BenchArgs, io: &mut Io<'_>) -> u8 {
         random: args.launch.random,
         vectors: args.launch.vectors,
         exact: args.launch.exact,
-        resident: Vec::new(),
+        resident: args.resident.clone(),
         seconds: args.seconds,
         verify: Some(tolerance(args.rtol, args.atol)),
     };
@@ -103,10 +108,8 @@ pub(super) fn machine(
     let Some(timed) = backend.capabilities().timed else {
         let what = if asked.is_some() { backend.name() } else { &target.name };
         let message = format!("`ptoc {command}` measures machine code, and {what} has none");
-        let d = Diagnostic::global(codes::BACKEND_TARGET, message).with_help(
-            "`ptoc run --stats` shows the cycles of a run on units in memory, `ptoc profile --by cycles` those of many",
-        );
-        return Err(Box::new(d));
+        let d = Diagnostic::global(codes::BACKEND_TARGET, message);
+        return Err(Box::new(d.with_help("leave `--backend` out: the target's own is measured")));
     };
     Ok(Machine { backend, timed, threads: host_threads(threads) })
 }

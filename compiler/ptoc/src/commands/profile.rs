@@ -75,7 +75,7 @@ pub fn profile(args: &ProfileArgs, io: &mut Io<'_>) -> u8 {
         exhaustive: args.search.exhaustive,
         again: args.search.retune,
         margin: args.search.prune.and_then(|margin| margin.0),
-        by: args.by,
+        by: by(args, &session),
         depth: match (args.enumerate, args.dry_run) {
             (true, _) => Depth::Enumerate,
             (_, true) => Depth::Compile,
@@ -117,19 +117,30 @@ fn table<T>(path: &PathBuf, help: &str, parse: fn(&str) -> Result<T, String>) ->
     parse(&text).map_err(|why| Box::new(cannot(why).with_help(help)))
 }
 
+/// What counts. A simulated device has no clock but its cycles.
+fn by(args: &ProfileArgs, session: &Session) -> By {
+    args.by.unwrap_or(if session.target.has_units() && args.launch.backend.is_none() { By::Cycles } else { By::Time })
+}
+
 /// What cases are measured on. By cycles: the simulated units, or the interpreter with the target's model of time.
 fn measured_on(args: &ProfileArgs, session: &Session) -> Result<Machine, Box<Diagnostic>> {
-    let target = &session.target;
-    if args.by == By::Time && !args.enumerate && !args.dry_run {
-        return machine("profile", target, args.launch.backend, args.launch.threads);
+    let (target, by) = (&session.target, by(args, session));
+    if by == By::Time && !args.enumerate && !args.dry_run {
+        let on = machine("profile", target, args.launch.backend, args.launch.threads)?;
+        if on.timed == Timed::Simulated {
+            let message = format!("`--by time`: {} is simulated, and its time is what the cycles say", target.name);
+            let d = Diagnostic::global(codes::BACKEND_TARGET, message);
+            return Err(Box::new(d.with_help("leave `--by` out: cycles are what counts there")));
+        }
+        return Ok(on);
     }
-    let backend = match args.by {
+    let backend = match by {
         By::Cycles if args.launch.backend.is_none() && !target.has_units() => backend::INTERP,
         _ => backend::choose(target, args.launch.backend)?,
     };
     let counts =
         backend.capabilities().units || (backend.name() == backend::INTERP.name() && target.pipes.time.is_some());
-    if args.by == By::Cycles && !counts {
+    if by == By::Cycles && !counts {
         let message = format!("`--by cycles`: {} on {} counts no cycles", backend.name(), target.name);
         let d = Diagnostic::global(codes::BACKEND_TARGET, message);
         return Err(Box::new(match target.has_units() {
@@ -191,7 +202,7 @@ impl Run<'_> {
             cases: &cases,
         };
         let (mut journal, mut written) = self.files(&heading, session)?;
-        let text = Text::new(&cases, args.by);
+        let text = Text::new(&cases, self.request.by);
         // Of what is only listed or compiled none is the best.
         let top = args.top.filter(|_| self.request.depth == Depth::Measure);
         let shown = !args.json && top.is_none();
@@ -269,7 +280,7 @@ impl Run<'_> {
                 let message = format!("cannot write `{}`: a plot's name ends in .svg", path.display());
                 return session.fail(Diagnostic::global(codes::CANNOT_WRITE, message));
             }
-            check(heading.cases, args.by, self.peers).or_else(|why| session.fail(nothing_to_plot(&why)))?;
+            check(heading.cases, self.request.by, self.peers).or_else(|why| session.fail(nothing_to_plot(&why)))?;
             let mut outputs = Outputs::new();
             outputs.keep_sources(&session.read).or_else(|d| session.fail(d))?;
             let n = outputs.plan(path).or_else(|d| session.fail(d))?;
@@ -308,7 +319,7 @@ impl Run<'_> {
         for (n, form) in &written.files {
             let text = match *form {
                 "json" => heading.json(all),
-                "md" => Text::new(cases, self.args.by).markdown(all),
+                "md" => Text::new(cases, self.request.by).markdown(all),
                 _ => heading.junit(all),
             };
             written.outputs.write(*n, text.as_bytes())?;
@@ -325,7 +336,7 @@ impl Run<'_> {
     fn plot(&self, cases: &Cases, heading: &Heading<'_>, all: &[Line]) -> Result<String, Box<Diagnostic>> {
         let of = |name: &str| heading.of.iter().find(|(n, _)| *n == name).map_or("", |(_, value)| value.as_str());
         let title = format!("{} on {} ({})", cases.kernel, of("backend"), of("target"));
-        svg(&title, cases, all, self.args.by, self.peers).map_err(|why| Box::new(nothing_to_plot(&why)))
+        svg(&title, cases, all, self.request.by, self.peers).map_err(|why| Box::new(nothing_to_plot(&why)))
     }
 
     fn print(
@@ -338,14 +349,14 @@ impl Run<'_> {
     ) {
         let args = self.args;
         if args.json {
-            let best = most.map(|most| top(all, args.by, most as usize));
+            let best = most.map(|most| top(all, self.request.by, most as usize));
             io.print(&heading.json(best.as_deref().unwrap_or(all)));
             return;
         }
         if let Some(most) = most {
-            let text = Text::new(cases, args.by);
+            let text = Text::new(cases, self.request.by);
             io.print(&format!("{}\n", text.header()));
-            for row in top(all, args.by, most as usize) {
+            for row in top(all, self.request.by, most as usize) {
                 io.print(&format!("{}\n", text.row(&row)));
             }
         }
@@ -359,7 +370,7 @@ impl Run<'_> {
         if skipped > 0 {
             io.note(&format!("{skipped} rows were there already\n"));
         }
-        if args.by == By::Cycles && !all.is_empty() && self.on.backend.name() == backend::INTERP.name() {
+        if self.request.by == By::Cycles && !all.is_empty() && self.on.backend.name() == backend::INTERP.name() {
             io.note("cycles are a model of time, not measured\n");
         }
     }

@@ -47,6 +47,17 @@ program both(x: in f32[M, N], y: out f32[M, N]) {
 }
 ";
 
+/// A product with a vector for units in memory, whose sums are of f16.
+pub(crate) const GEMV: &str = "\
+kernel gemv<const BM = 16 tune [4, 8, 16]>(A: in f16[M, K], x: in f16[K], y: out f16[M])
+    ensures y[m] == sum<k>(A[m, k] * x[k])
+{
+    grid (m in tiles(M, BM));
+    let v = Vec(x.tile(_));
+    TSTORE(col(y).tile(m, _), rowsum(Vec(A.tile(m, _)) * v));
+}
+";
+
 fn sandbox() -> Sandbox {
     let s = Sandbox::new();
     s.file("k.tile", KERNELS);
@@ -202,6 +213,32 @@ fn the_best_is_shown_as_source() {
     );
 }
 
+/// Units in memory are simulated once, since every run takes as many cycles: those of `ptoc run`.
+#[test]
+fn units_in_memory_are_measured_by_cycles() {
+    let s = Sandbox::new();
+    s.file("gemv.tile", GEMV);
+    let call = |args: &str| {
+        let output = s.command(args).output().unwrap();
+        assert!(output.status.success(), "{args}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let sizes = "-D M=100 -D K=500 --target hbm-pim";
+    let bench: Value = serde_json::from_str(&call(&format!("bench gemv.tile {sizes} --json"))).unwrap();
+    let run: Value = serde_json::from_str(&call(&format!("run gemv.tile {sizes} --random 1 --json --stats"))).unwrap();
+    assert_eq!(bench["cycles"], run["stats"]["cycles"]);
+    assert_eq!(bench["report"], run["stats"]["report"]);
+    assert_eq!(bench["verified"]["elements"], 100);
+    let text = call(&format!("bench gemv.tile {sizes}"));
+    for what in ["gemv on pim (hbm-pim): M=100 K=500, 7 blocks", " of the bound ", "verified 100 elements", "host "] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+    // Of weights that are there before the run nothing is written.
+    let resident: Value = serde_json::from_str(&call(&format!("bench gemv.tile {sizes} --resident A --json"))).unwrap();
+    let of = |report: &Value| report["cycles"].as_u64().unwrap();
+    assert!(of(&resident) < of(&bench) && resident["report"]["resident"][0]["array"] == "A", "{resident}");
+}
+
 #[test]
 fn mistakes_of_calls() {
     let s = sandbox();
@@ -223,7 +260,8 @@ fn mistakes_of_calls() {
             "bench k.tile scale -D M=16",
             "bench k.tile",
             "bench k.tile scale -D M=16 -D N=16 --seconds 0",
-            "bench k.tile scale -D M=16 -D N=16 --target hbm-pim",
+            "bench k.tile scale -D M=16 -D N=16 --backend interp",
+            "bench k.tile scale -D M=16 -D N=16 --resident x",
             "bench k.tile scale -D M=16 -D N=16 -D N=8",
             "bench k.tile scale -D M=16 -D N=16 --in z=z.npy",
         ]));

@@ -233,6 +233,21 @@ fn the_defaults_stay_in_a_tie() {
     }
 }
 
+/// Units in memory are measured by cycles without being told, and their sums in f16 are held to what roundings come to:
+/// one that lacks an addend is told.
+#[test]
+fn sums_of_units_are_right() {
+    let s = sandbox();
+    s.file("k.tile", crate::bench::GEMV);
+    let (status, out, err) = profile(&s, "gemv -D M=1024 -D K=512,1024 --target hbm-pim");
+    assert!(status == Some(0) && out.matches("error ").count() == 2, "{out}{err}");
+    let (status, _, err) = profile(&s, "gemv -D M=1024 -D K=512 --target hbm-pim --by time");
+    assert!(status == Some(1) && err.contains("leave `--by` out"), "{err}");
+    s.file("k.tile", crate::bench::GEMV.replace("sum<k>(", "A[m, 0] + sum<k>("));
+    let (status, out, _) = profile(&s, "gemv -D M=1024 -D K=1024 --target hbm-pim");
+    assert!(status == Some(1) && out.contains("wrong: E0713"), "{out}");
+}
+
 /// By cycles two calls give the same bytes, on the model of time and on units in memory.
 #[test]
 fn cycles_are_the_same_each_time() {

@@ -67,6 +67,29 @@ fn a_second_process_tunes_nothing() {
     assert!(good(&s, TUNE).0.contains("2 configurations of BN"));
 }
 
+/// On a simulated device configurations are told apart by its cycles: once is enough, the fewest win, and what is stored
+/// is of any machine. Weights that are there before are another case.
+#[test]
+fn units_in_memory_are_tuned_by_cycles() {
+    let s = Sandbox::new();
+    s.file("gemv.tile", crate::bench::GEMV);
+    let tune = "bench gemv.tile -D M=1024 -D K=128 --target hbm-pim --tune";
+    let (json, _) = good(&s, &format!("{tune} --json"));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let rows = json["measured"].as_array().unwrap();
+    let cycles: Vec<u64> = rows.iter().map(|row| row["cycles"].as_u64().unwrap()).collect();
+    assert!(rows.len() == 3 && cycles.is_sorted() && json["best"] == rows[0]["values"], "{json}");
+    assert!(json["best"]["BM"] == "8" && rows[0]["fastest"] == true && rows[1]["fastest"] == false, "{json}");
+    let (again, _) = good(&s, tune);
+    assert!(again.contains("tuned before, nothing was measured\nbest: -D BM=8\n"), "{again}");
+    let (table, _) = good(&s, &format!("{tune} --retune"));
+    assert!(table.contains(&format!(" 8 {:>11} ", cycles[0])) && table.contains("    cycles       time\n"), "{table}");
+    let (_, said) = good(&s, "run gemv.tile -D M=1024 -D K=128 --target hbm-pim --random 1");
+    assert!(said.contains("tuned: BM=8, stored "), "{said}");
+    // Of other weights, so to speak.
+    assert!(good(&s, &format!("{tune} --resident A")).0.contains("3 configurations of BM"));
+}
+
 /// A program has the lists of the kernels that it launches; what is stored for it is used by its launches.
 #[test]
 fn a_program_is_tuned_through_its_kernels() {
