@@ -1,6 +1,6 @@
 //! Every test line of `examples`, as PTX.
 
-use crate::harness::{How, Outcome, examples, lines, run, with_stack};
+use crate::harness::{How, Outcome, examples, language, lines, run, run_on_unit, with_stack};
 use ptoc_gpu::MOST_SHARED;
 use std::path::PathBuf;
 
@@ -51,6 +51,28 @@ fn lines_of_the_first_half() {
 #[test]
 fn lines_of_the_second_half() {
     half(How { file: 1, ..How::default() });
+}
+
+/// Lines whose kernels are on the tensor cores of target sm90, as `ptoc run` takes them there, in two orders.
+#[test]
+fn lines_on_tensor_cores() {
+    let mut files = examples();
+    files.extend(language());
+    let (mut wrong, mut kernels) = (Vec::new(), 0);
+    with_stack(|| {
+        for (f, file) in files.iter().enumerate() {
+            for (n, (line, directive)) in lines(file).into_iter().enumerate() {
+                let how = How { file: f, line: n, seed: 3 + n as u64, ctas: 1 + (n % 3) as u32, ..How::default() };
+                match run_on_unit(file, &directive, how) {
+                    Ok(count) => kernels += count.unwrap_or(0),
+                    Err(why) => wrong.push(format!("{}: {line}: {why}", file.display())),
+                }
+            }
+        }
+    });
+    println!("{kernels} launches on the tensor cores");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(kernels > 60, "{kernels}");
 }
 
 /// With more threads than partials, and hardly any shared memory: spaces move to scratch memory.

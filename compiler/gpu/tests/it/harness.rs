@@ -8,12 +8,12 @@ use ptoc_driver::launch::{
     Arrays, CompiledPlan, Locals, Plan, PlannedLaunch, RunOptions, Used, Workspace, open_arrays,
 };
 use ptoc_driver::session::{CompilationUnit, Session};
-use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, Options, compile, extents};
+use ptoc_gpu::{Arguments, Compiled, GPU_PASSES, Options, compile, compile_kernel, extents};
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{TensorDir, adds_floats};
 use ptoc_passes::pipeline::Pipeline;
 use ptoc_ptx::sim::{self, Global, SimLaunch};
-use ptoc_ptx::{BodyItem, LineTable, PtxKernel};
+use ptoc_ptx::{BodyItem, LineTable, Op, PtxKernel, Sm90};
 use ptoc_syntax::Directive;
 use ptoc_syntax::directive::{RunLine, Settings};
 use ptoc_tensor::Tensor;
@@ -85,7 +85,16 @@ pub fn run(path: &Path, run: &RunLine, how: How) -> Outcome {
 
 /// What is made of a line before it is run.
 pub fn plan(path: &Path, run: &RunLine) -> Result<(Session, Plan, Vec<Tensor>), String> {
-    let (mut session, plan, mut arrays) = bound(path, run)?;
+    plan_for(path, run, target(run))
+}
+
+/// The target that a line names.
+fn target(run: &RunLine) -> &str {
+    run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str())
+}
+
+fn plan_for(path: &Path, run: &RunLine, target: &str) -> Result<(Session, Plan, Vec<Tensor>), String> {
+    let (mut session, plan, mut arrays) = bound_for(path, run, target)?;
     let seed = run.settings.seed.map_or(0, |(seed, _)| seed);
     let Ok(before) = plan.tensors(&mut session, &mut arrays, seed) else { return Err(said(&session)) };
     Ok((session, plan, before))
@@ -97,7 +106,10 @@ fn said(session: &Session) -> String {
 
 /// The launches of a line, and the arrays that it names.
 pub fn bound(path: &Path, run: &RunLine) -> Result<(Session, Plan, Arrays), String> {
-    let target = run.settings.target.as_ref().map_or("a2a3", |t| t.name.as_str());
+    bound_for(path, run, target(run))
+}
+
+fn bound_for(path: &Path, run: &RunLine, target: &str) -> Result<(Session, Plan, Arrays), String> {
     let mut session = Session::new(target, &definitions(&run.settings)).map_err(|d| d.message)?;
     // Whatever the target, but one whose kernels have no loops.
     if session.pipeline != Pipeline::Placed {
@@ -132,12 +144,50 @@ fn attempt(path: &Path, run: &RunLine, how: How) -> Result<Outcome, String> {
             Err(refused) => return Ok(Outcome::Refused(refused.to_string())),
         }
     }
-    let interp = CompiledPlan::new(&mut session, &plan, INTERP).map_err(|_| "no interpreter".to_owned())?;
+    agree(&mut session, &plan, &compiled, (before, how))
+}
+
+/// Runs a line for tensor cores, if it is for a target of the language and none in particular, and has kernels on them.
+/// Their sums are the interpreter's then.
+pub fn run_on_unit(path: &Path, run: &RunLine, how: How) -> Result<Option<usize>, String> {
+    if run.settings.target.is_some() || !run.settings.capacities.is_empty() {
+        return Ok(None);
+    }
+    // What does not fit there is told by other tests.
+    let Ok((mut session, plan, before)) = plan_for(path, run, "sm90") else { return Ok(None) };
+    session.exact = false;
+    let mut compiled = Vec::new();
+    let mut multiply = 0;
+    for step in &plan.steps {
+        let module = lowered(step);
+        let code = compile_kernel(&step.kernel, &session.target, &module, false, &Options::default());
+        let mut code = code.map_err(|refused| refused.to_string())?;
+        code.kernel = read_again(&code.kernel)?;
+        multiply += usize::from(code.kernel.insts().any(|i| matches!(i.op, Op::Sm90(Sm90::Wgmma(_)))));
+        compiled.push((module, code));
+    }
+    if multiply == 0 {
+        return Ok(None);
+    }
+    match agree(&mut session, &plan, &compiled, (before, how))? {
+        Outcome::Same => Ok(Some(multiply)),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// Whether the interpreter and PTX have the same results of a plan.
+fn agree(
+    session: &mut Session,
+    plan: &Plan,
+    compiled: &[(Module, Compiled)],
+    (before, how): (Vec<Tensor>, How),
+) -> Result<Outcome, String> {
+    let interp = CompiledPlan::new(session, plan, INTERP).map_err(|_| "no interpreter".to_owned())?;
     let mut want = before.clone();
-    let ran = interp.run(&mut session, &mut want, &RunOptions::default(), &mut |_| {}, None);
+    let ran = interp.run(session, &mut want, &RunOptions::default(), &mut |_| {}, None);
     let mut got = before;
-    let mut locals = filled(&plan).map_err(|d| d.message.clone())?;
-    let result = execute(&plan, &compiled, &mut got, &mut locals.tensors, how);
+    let mut locals = filled(plan).map_err(|d| d.message.clone())?;
+    let result = execute(plan, compiled, &mut got, &mut locals.tensors, how);
     match (ran.is_ok(), result) {
         (true, Ok(())) => {}
         (false, Err(End::Check(_))) => return Ok(Outcome::Same),
@@ -239,11 +289,13 @@ pub fn execute(
         let status = global.add(code.abi.status(ctas));
         let scratch = global.add(vec![0xa5; (u64::from(ctas) * code.abi.scratch) as usize]);
         let arguments = Arguments { tensors: &addresses, params: &params, extents: &extents, status, scratch };
+        let mut passed = code.abi.arguments(&arguments);
+        passed.extend(code.abi.maps(&arguments).into_iter().map(|map| global.add_map(map)));
         let launch = SimLaunch {
             kernel: &code.kernel,
             ctas,
             shared: code.abi.shared,
-            params: &code.abi.arguments(&arguments),
+            params: &passed,
             seed: how.seed,
             fuel: 1 << 32,
             races: true,
@@ -296,7 +348,16 @@ pub fn difference(want: &Tensor, got: &Tensor) -> Option<String> {
 
 /// The sources of `examples`, in order.
 pub fn examples() -> Vec<PathBuf> {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    sources("../../examples")
+}
+
+/// Those of `tests/language`.
+pub fn language() -> Vec<PathBuf> {
+    sources("../../tests/language")
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(folder);
     let entries = std::fs::read_dir(folder).expect("examples").map(|entry| entry.expect("an entry").path());
     let mut files: Vec<PathBuf> = entries.filter(|p| p.extension().is_some_and(|e| e == "tile")).collect();
     files.sort();
