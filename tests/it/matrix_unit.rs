@@ -224,6 +224,23 @@ fn numbers_of_f32_become_tf32() {
     }
     let large = Product { turned: [false, true], depth: Some(80), stages: 1, ..product([128, 256, 16]) };
     large.check([136, 264, 80], Content::Tame, 5..6).unwrap_or_else(|e| panic!("{e}"));
+    // Numbers in the middle between two of TF32, by bulk copies and by elements.
+    let text = Product { turned: [false, true], ..product([64, 32, 32]) }.text();
+    let (middle, ptx) = build_unit(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    for size in [[70, 40, 96], [33, 21, 51]] {
+        let [m, n, k] = size;
+        let dims = [("M", m as i64), ("N", n as i64), ("K", k as i64)];
+        let mut tensors = Product { turned: [false, true], ..product([64, 32, 32]) }.tensors(size, Content::Tame, 9);
+        for tensor in &mut tensors[..2] {
+            for i in 0..tensor.len() {
+                let bits = tensor.get_bits(i) & !0x1fff | 0x1000;
+                tensor.set_bits(i, bits);
+            }
+        }
+        let want = middle.interpret_on_unit(&dims, &tensors).unwrap_or_else(|e| panic!("{e:?}"));
+        let name = format!("unit_ties_{m}_{n}_{k}");
+        ptx.gives(&dims, &tensors, &want, (&name, 2)).unwrap_or_else(|e| panic!("{e}"));
+    }
     // Without the mode, and with the other way of rounding, sums are chains.
     for mode in ["", ", TF32", ", TF32, Round", ", HF32"] {
         let text = product([64, 64, 32]).text().replace(", TF32, Rint", mode);
