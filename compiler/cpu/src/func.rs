@@ -224,7 +224,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             }
             Op::Atomic(atomic) => self.atomic(atomic),
             Op::For(f) => {
-                if !self.nest_of_loop(f) {
+                if !self.nest_of_loop(f) && !self.scan_of_loop(f) {
                     self.counted(f);
                 }
             }

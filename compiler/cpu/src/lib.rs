@@ -23,6 +23,7 @@ pub mod object;
 mod ops;
 mod output;
 mod routines;
+mod scan;
 mod shape;
 mod stored;
 mod wide;

@@ -117,7 +117,7 @@ pub(crate) struct Site {
 }
 
 /// The loop around, while a nest is analysed.
-struct Rows {
+pub(crate) struct Rows {
     /// How the registers of the loop's body move from row to row.
     steps: FxHashMap<Reg, RowStride>,
     /// Registers that are computed alike.
@@ -126,16 +126,22 @@ struct Rows {
 }
 
 impl Rows {
-    fn canonical(&self, reg: Reg) -> Reg {
+    /// Of a loop with this index.
+    pub(crate) fn new(index: Reg) -> Rows {
+        let steps = FxHashMap::from_iter([(index, RowStride::Const(1))]);
+        Rows { steps, same: FxHashMap::default(), alias: FxHashMap::default() }
+    }
+
+    pub(crate) fn canonical(&self, reg: Reg) -> Reg {
         self.alias.get(&reg).copied().unwrap_or(reg)
     }
 
-    fn step(&self, reg: Reg) -> RowStride {
+    pub(crate) fn step(&self, reg: Reg) -> RowStride {
         self.steps.get(&reg).copied().unwrap_or(RowStride::Const(0))
     }
 
     /// Takes in a statement of the loop's body; `None` if it is not an affine function of the row.
-    fn statement(&mut self, op: &Op, func: &Func, known: &SecondaryMap<Reg, Option<u64>>) -> Option<()> {
+    pub(crate) fn statement(&mut self, op: &Op, func: &Func, known: &SecondaryMap<Reg, Option<u64>>) -> Option<()> {
         let &Op::Binary { dst, op, a, b } = op else { return None };
         if func.regs[dst].ty != LTy::I64 {
             return None;
@@ -179,8 +185,7 @@ pub(crate) fn of_loop(f: &For, func: &Func, known: &SecondaryMap<Reg, Option<u64
     if f.step != 1 {
         return None;
     }
-    let mut rows = Rows { steps: FxHashMap::default(), same: FxHashMap::default(), alias: FxHashMap::default() };
-    rows.steps.insert(f.index, RowStride::Const(1));
+    let mut rows = Rows::new(f.index);
     let mut needed = Vec::new();
     for stmt in before {
         rows.statement(&stmt.op, func, known)?;

@@ -49,7 +49,7 @@ impl Emit<'_, '_> {
     }
 
     /// Address arithmetic, folded where both operands are known (in row 0 most are).
-    fn address_step(&mut self, op: &Op) {
+    pub(crate) fn address_step(&mut self, op: &Op) {
         if let &Op::Binary { dst, op: what, a, b } = op
             && let (Some(x), Some(y)) = (self.known[a], self.known[b])
         {

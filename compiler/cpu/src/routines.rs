@@ -27,6 +27,8 @@ pub(crate) enum Routine {
     Matmul,
     /// Reduction of rows: see [`ptoc_kernels::reduce`].
     Reduce(BinOp, MemTy),
+    /// Rows or columns, each element joined with all before it: see [`ptoc_kernels::scan`].
+    Scan(BinOp, MemTy),
     /// Elements of 1, 2, 4 or 8 bytes of a table: see [`ptoc_kernels::gather`].
     Gather(u32),
     /// The same where rows may stay in the table: see [`ptoc_kernels::locate`].
@@ -85,6 +87,7 @@ impl Routine {
             Routine::Gather(size) => format!("ptoc_gather_{size}"),
             Routine::Locate(size) => format!("ptoc_locate_{size}"),
             Routine::Reduce(op, ty) => format!("ptoc_reduce_{}_{}", op.name(), ty.name()),
+            Routine::Scan(op, ty) => format!("ptoc_scan_{}_{}", op.name(), ty.name()),
             Routine::Sort(ty) => format!("ptoc_sort_{}", ty.name()),
             Routine::Merge(ty) => format!("ptoc_merge_{}", ty.name()),
             Routine::MergeRuns(ty) => format!("ptoc_merge_runs_{}", ty.name()),
@@ -96,6 +99,7 @@ impl Routine {
         match self {
             Routine::FromF16 | Routine::ToF16 | Routine::MergeRuns(_) => &[I64; 6],
             Routine::Copy | Routine::Reduce(..) => &[I64; 7],
+            Routine::Scan(..) => &[I64; 10],
             Routine::Move(_) => &[I64; 9],
             Routine::Matmul => &[I64; PRODUCT_PARAMS],
             Routine::Gather(_) | Routine::Sort(_) => &[I64; 11],
@@ -122,6 +126,10 @@ impl Routine {
         all.extend(reduced.flat_map(|ty| [BinOp::Add, BinOp::Max, BinOp::Min].map(|op| Routine::Reduce(op, ty))));
         let wide = [MemTy::I32, MemTy::I64].into_iter();
         all.extend(wide.flat_map(|ty| [BinOp::MaxU, BinOp::MinU].map(|op| Routine::Reduce(op, ty))));
+        for ty in [MemTy::F32, MemTy::F16, MemTy::I32] {
+            let ops = [BinOp::Add, BinOp::Max, BinOp::Min, BinOp::MaxU, BinOp::MinU].into_iter();
+            all.extend(ops.filter(|op| scan(*op, ty).is_some()).map(|op| Routine::Scan(op, ty)));
+        }
         all
     }
 
@@ -141,6 +149,7 @@ impl Routine {
             Routine::ToF16 => kernels::to_f16(),
             Routine::Matmul => Some(kernels::product()),
             Routine::Reduce(op, ty) => reduction(op, ty),
+            Routine::Scan(op, ty) => scan(op, ty),
             Routine::Sort(ty) => Some(kernels::sort(ty == MemTy::F16)),
             Routine::Merge(ty) => Some(kernels::merge(ty == MemTy::F16)),
             Routine::MergeRuns(ty) => Some(kernels::merge_runs(ty == MemTy::F16)),
@@ -148,15 +157,28 @@ impl Routine {
     }
 }
 
-/// The reduction of elements of this type; integers have a sign but for the operators that say otherwise.
+/// The reduction of elements of this type.
 fn reduction(op: BinOp, ty: MemTy) -> Option<*const u8> {
-    let (op, unsigned) = match op {
+    let (op, unsigned) = joined(op)?;
+    kernels::reduce(op, dtype(ty, unsigned))
+}
+
+/// The scan of elements of this type.
+fn scan(op: BinOp, ty: MemTy) -> Option<*const u8> {
+    let (op, unsigned) = joined(op)?;
+    // Floats have no operators without a sign.
+    if unsigned && ty != MemTy::I32 { None } else { kernels::scan(op, dtype(ty, unsigned)) }
+}
+
+/// What joins elements, and whether they are numbers without a sign; integers have one but for the operators that say
+/// otherwise.
+fn joined(op: BinOp) -> Option<(ReduceOp, bool)> {
+    Some(match op {
         BinOp::Add => (ReduceOp::Add, false),
         BinOp::Max => (ReduceOp::Max, false),
         BinOp::Min => (ReduceOp::Min, false),
         BinOp::MaxU => (ReduceOp::Max, true),
         BinOp::MinU => (ReduceOp::Min, true),
         _ => return None,
-    };
-    kernels::reduce(op, dtype(ty, unsigned))
+    })
 }

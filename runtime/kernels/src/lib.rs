@@ -1,5 +1,5 @@
 //! Routines that are compiled ahead of time, at the machine's full vector width, and called by emitted code: matrix
-//! products, reductions, moves with strides, gathers, sorts.
+//! products, reductions, scans, moves with strides, gathers, sorts.
 //!
 //! Cranelift's vectors are 128 bits wide and know nothing of half precision; these few bodies make up for it. They need
 //! no time to compile, and their results are bit for bit those of the code that is emitted where a machine lacks the
@@ -20,6 +20,7 @@ mod halves;
 mod located;
 mod reduce;
 mod rows;
+mod scans;
 mod simd;
 mod sorts;
 mod strided;
@@ -33,6 +34,7 @@ pub use gather::mode;
 pub use gemm::{PARAMS as PRODUCT_PARAMS, Units, scratch, second_level, types};
 pub use halves::{from_f16, to_f16};
 pub use reduce::{ReduceOp, reduce};
+pub use scans::scan;
 
 /// Rows of elements: the first one, and bytes from row to row.
 #[derive(Clone, Copy)]

@@ -32,6 +32,7 @@ macro_rules! routine {
     ($symbol:ident 6, $address:expr) => { routine!(@params f, $symbol, $address, (a b c d e g), ); };
     ($symbol:ident 7, $address:expr) => { routine!(@params f, $symbol, $address, (a b c d e g h), ); };
     ($symbol:ident 9, $address:expr) => { routine!(@params f, $symbol, $address, (a b c d e g h i j), ); };
+    ($symbol:ident 10, $address:expr) => { routine!(@params f, $symbol, $address, (a b c d e g h i j k), ); };
     ($symbol:ident 11, $address:expr) => { routine!(@params f, $symbol, $address, (a b c d e g h i j k l), ); };
     ($symbol:ident 11 gives, $address:expr) => {
         routine!(@params f, $symbol, $address, (a b c d e g h i j k l), i64);
@@ -60,6 +61,11 @@ macro_rules! routines {
 /// The reduction of a dtype by name.
 fn reduce(op: ptoc_kernels::ReduceOp, dtype: &str) -> Option<*const u8> {
     ptoc_kernels::reduce(op, DType::from_name(dtype)?)
+}
+
+/// The scan of a dtype by name.
+fn scan(op: ptoc_kernels::ReduceOp, dtype: &str) -> Option<*const u8> {
+    ptoc_kernels::scan(op, DType::from_name(dtype)?)
 }
 
 routines! {
@@ -116,6 +122,17 @@ routines! {
     ptoc_reduce_min_f32(7) = reduce(Min, "f32");
     ptoc_reduce_min_u_i32(7) = reduce(Min, "u32");
     ptoc_reduce_min_u_i64(7) = reduce(Min, "u64");
+    ptoc_scan_add_f32(10) = scan(Add, "f32");
+    ptoc_scan_max_f32(10) = scan(Max, "f32");
+    ptoc_scan_min_f32(10) = scan(Min, "f32");
+    ptoc_scan_add_f16(10) = scan(Add, "f16");
+    ptoc_scan_max_f16(10) = scan(Max, "f16");
+    ptoc_scan_min_f16(10) = scan(Min, "f16");
+    ptoc_scan_add_i32(10) = scan(Add, "i32");
+    ptoc_scan_max_i32(10) = scan(Max, "i32");
+    ptoc_scan_min_i32(10) = scan(Min, "i32");
+    ptoc_scan_max_u_i32(10) = scan(Max, "u32");
+    ptoc_scan_min_u_i32(10) = scan(Min, "u32");
 }
 
 /// Bytes that a product needs beside a kernel's tiles.

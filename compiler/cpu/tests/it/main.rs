@@ -13,5 +13,6 @@ mod non_temporal;
 mod products;
 mod property;
 mod scalars;
+mod scans;
 mod sorts;
 mod steps;
