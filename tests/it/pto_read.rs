@@ -149,6 +149,20 @@ fn flags_that_the_launch_numbers_and_calls() {
     launch.run(&text("calls.pto"), "twice", &["--in", &input, "--expect", &expect, "-D", "s=3.0"]);
 }
 
+/// Arguments that are views of a known size are arrays; parts of tiles may be valid in part; a tile of an outer block
+/// may be said to be valid in another part.
+#[test]
+fn parts_of_tiles() {
+    let launch = Launch::new();
+    let x: Vec<f32> = (0..16 * 64).map(|i| i as f32).collect();
+    let input = format!("x={}", launch.array("x.npy", "<f4", &[16, 64], &floats(&x)));
+    for n in [1, 40, 64] {
+        let y: Vec<f32> = x.iter().enumerate().map(|(i, v)| if i % 64 < n { *v } else { v * 2.0 }).collect();
+        let expect = format!("y={}", launch.array("y.npy", "<f4", &[16, 64], &floats(&y)));
+        launch.run(&text("parts.pto"), "parts", &["--in", &input, "--expect", &expect, "-D", &format!("n={n}")]);
+    }
+}
+
 /// A reshape is another tile in the language, and another view of the same bytes in the text.
 #[test]
 fn reshapes_are_written_and_read() {

@@ -9,10 +9,18 @@ use crate::tree::{Function, Module, Op, Operand, Region, Value};
 use crate::types::{Extent, TileBuf, Type, Typed};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// The functions of a module by their names, the first one of each.
+type Functions<'m> = BTreeMap<&'m str, &'m Function>;
 
 /// What is wrong with a module, at most one error a function.
 pub fn check(module: &Module) -> Vec<Diagnostic> {
     let functions = module.functions();
+    let mut by_name = Functions::new();
+    for f in &functions {
+        by_name.entry(&f.name).or_insert(*f);
+    }
     let mut out = Vec::new();
     let mut names: FxHashMap<&str, Span> = FxHashMap::default();
     for f in functions {
@@ -24,7 +32,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
                 continue;
             }
         }
-        let mut checker = Checker { module, scopes: vec![FxHashMap::default()] };
+        let mut checker = Checker { functions: &by_name, scopes: vec![FxHashMap::default()] };
         if let Err(d) = checker.function(f) {
             out.push(*d);
         }
@@ -44,7 +52,7 @@ struct Definition {
 }
 
 struct Checker<'m> {
-    module: &'m Module,
+    functions: &'m Functions<'m>,
     /// What is defined, inner regions last.
     scopes: Vec<FxHashMap<Word, Definition>>,
 }
@@ -115,7 +123,7 @@ impl Checker<'_> {
             let ty = self.operand(operand)?;
             types.push(ty);
         }
-        rules::check(op, &types, self.module)?;
+        rules::check(op, &types, self.functions)?;
         for region in &op.regions {
             self.region(region)?;
         }

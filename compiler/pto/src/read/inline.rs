@@ -22,11 +22,9 @@ pub(super) fn called(module: &Module) -> FxHashSet<Word> {
             names.insert(callee.clone());
         });
     }
-    let entry = |name: &Word| {
-        let mut named = module.functions().into_iter().filter(|f| f.name == *name);
-        named.any(|f| f.attrs.iter().any(|a| a.name == "pto.entry"))
-    };
-    names.retain(|name| !entry(name));
+    let is_entry = |f: &&Function| f.attrs.iter().any(|a| a.name == "pto.entry");
+    let entries: FxHashSet<&Word> = module.functions().into_iter().filter(is_entry).map(|f| &f.name).collect();
+    names.retain(|name| !entries.contains(name));
     names
 }
 

@@ -63,11 +63,17 @@ impl Reader<'_> {
 
     pub(super) fn unread<T>(&self, op: &Op) -> Res<T> {
         let d = Diagnostic::error(codes::PTO_NOT_READ, op.name_span, format!("`{}` is not read", op.row.name));
+        let split = op.attr("split").and_then(|a| a.value.as_ref()).and_then(AttrValue::int).is_some_and(|n| n != 0);
         let note = match op.row.name {
+            _ if split => "half of the tile is for each of two vector cores, and a kernel runs on one",
             n if n.contains("push") || n.contains("pop") || n.contains("pipe") || n.contains("tfree") => {
-                "it is about the pipe between the cube core and the vector cores"
+                "it is about the pipe between functions that run at once on the cube core and the vector cores, each in \
+                 an order of its own: a kernel has one order, and `ring` hands work on in it"
             }
-            n if n.contains("buffer") => "it reserves memory that another core writes",
+            n if n.contains("buffer") => {
+                "it is memory that another core writes, whose function runs at the same time in an order of its own: a \
+                 kernel has one order, and `ring` hands work on in it"
+            }
             n if n.contains("async") => "it is about memory of other devices",
             n if n.contains("subblock") => "a kernel runs on one vector core of a block",
             n if n.contains(".mx") || n.contains("scale_addr") => "block-scaled products are not in the language",
@@ -199,7 +205,7 @@ impl Reader<'_> {
             Some(other) => return not_read(op.span, format!("the rounding mode `{other}` is not read")),
         };
         let mut modes = vec![round.to_string()];
-        match self.word_of(op, "sat_mode") {
+        match self.word_of(op, "sat_mode").or(self.word_of(op, "satmode")) {
             Some("ON") => modes.push("saturate = true".into()),
             Some("OFF") => modes.push("saturate = false".into()),
             _ => {}

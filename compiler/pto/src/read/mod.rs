@@ -84,7 +84,7 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
 }
 
 /// Operations that are no instructions, and are read.
-const READ: [&str; 41] = [
+const READ: [&str; 42] = [
     "func.return",
     "func.call",
     "pto.section.cube",
@@ -99,6 +99,7 @@ const READ: [&str; 41] = [
     "memref.alloc",
     "pto.declare_tile",
     "pto.subset",
+    "pto.subview",
     "pto.set_validshape",
     "pto.treshape",
     "pto.bitcast",
@@ -352,7 +353,7 @@ impl<'r> Reader<'r> {
                 Ok((!extent).then(|| format!("{name}: {dtype}")))
             }
             other => {
-                let Some((extents, element)) = other.memref().filter(|m| m.2 == "gm").map(|m| (m.0, m.1)) else {
+                let Some((extents, element)) = params::array(other) else {
                     return not_read(ty.span, format!("an argument of type `{other}` is not read"));
                 };
                 let Some(dtype) = dtype_of(&element) else {
@@ -421,8 +422,10 @@ impl<'r> Reader<'r> {
             | "pto.get_tensor_view_dim"
             | "pto.load_scalar"
             | "pto.store_scalar" => self.view(op),
-            "pto.alloc_tile" | "memref.alloc" | "pto.subset" | "pto.set_validshape" | "pto.treshape"
-            | "pto.bitcast" | "pto.tassign" | "pto.declare_tile" | "pto.tgetval" | "pto.tsetval" => self.tile_op(op),
+            "pto.alloc_tile" | "memref.alloc" | "pto.subset" | "pto.subview" | "pto.set_validshape"
+            | "pto.treshape" | "pto.bitcast" | "pto.tassign" | "pto.declare_tile" | "pto.tgetval" | "pto.tsetval" => {
+                self.tile_op(op)
+            }
             "pto.get_block_idx" | "pto.get_block_num" => self.block_number(op),
             "pto.set_flag" | "pto.wait_flag" | "pto.set_flag_dyn" | "pto.wait_flag_dyn" | "pto.record_event"
             | "pto.wait_event" | "pto.barrier" | "pto.barrier_sync" => self.sync(op),

@@ -48,6 +48,17 @@ pub(super) fn rows_of(extents: &[i64]) -> Option<(i64, i64)> {
     Some((rows, *cols))
 }
 
+/// Extents and element of an argument that is an array in global memory: a `memref`, or a view of a known size, whose
+/// elements lie one behind the other.
+pub(super) fn array(ty: &Type) -> Option<(Vec<i64>, Word)> {
+    match ty {
+        Type::PartitionView(extents, element) | Type::TensorView(extents, element) => {
+            Some((extents.iter().copied().collect::<Option<Vec<i64>>>()?, element.clone()))
+        }
+        other => other.memref().filter(|m| m.2 == "gm").map(|m| (m.0, m.1)),
+    }
+}
+
 /// What is known of a function's arguments and values before it is translated.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -87,7 +98,7 @@ impl Facts {
                     walk.pointers.insert(param.name.clone(), param.name.clone());
                     walk.views.insert(param.name.clone(), Vec::new());
                 }
-                Some(ty) if ty.memref().is_some() => {
+                Some(ty) if array(ty).is_some() => {
                     walk.pointers.insert(param.name.clone(), param.name.clone());
                     walk.views.insert(param.name.clone(), vec![None]);
                 }

@@ -28,7 +28,7 @@ impl Reader<'_> {
         match op.row.name {
             "pto.alloc_tile" | "memref.alloc" | "pto.declare_tile" => self.alloc(op),
             "pto.tassign" => self.assign(op),
-            "pto.subset" => self.subset(op),
+            "pto.subset" | "pto.subview" => self.subset(op),
             "pto.set_validshape" => self.set_valid(op),
             "pto.treshape" | "pto.bitcast" => self.alias(op),
             _ => self.element_op(op),
@@ -183,22 +183,30 @@ impl Reader<'_> {
         let ([row, col], [rows, cols]) = (&offsets[..], &sizes[..]) else {
             return not_read(op.span, "a part of other than two modes is not read");
         };
+        // Of a part that is not valid as a whole only that is used.
+        let mut valid = [super::arith::number(*rows), super::arith::number(*cols)];
+        for (n, slot) in valid.iter_mut().zip(["valid_row", "valid_col"]) {
+            if let Some(operand) = op.operand(slot) {
+                *n = self.scalar(&operand.value)?;
+            }
+        }
         let texts = [self.settled(row, op.span), self.settled(col, op.span)];
-        let mode = |at: &Scalar, text: &str, n: i128, all: i64| match at.constant {
-            Some(0) if n == i128::from(all) => "_".to_string(),
-            Some(k) => format!("{k} .. {}", k.saturating_add(n)),
-            None => format!("{text} .. {text} + {n}"),
+        let mode = |at: &Scalar, text: &str, n: &Scalar, all: i64| match (at.constant, n.constant) {
+            (Some(0), Some(n)) if n == i128::from(all) => "_".to_string(),
+            (Some(k), Some(n)) => format!("{k} .. {}", k.saturating_add(n)),
+            _ => format!("{text} .. {text} + {}", n.text),
         };
         let text = format!(
             "{}[{}, {}]",
             tile.text,
-            mode(row, &texts[0], *rows, tile.ty.rows),
-            mode(col, &texts[1], *cols, tile.ty.cols)
+            mode(row, &texts[0], &valid[0], tile.ty.rows),
+            mode(col, &texts[1], &valid[1], tile.ty.cols)
         );
+        let [valid_rows, valid_cols] = valid.map(|n| n.constant.and_then(|n| i64::try_from(n).ok()));
         let (Ok(rows), Ok(cols)) = (i64::try_from(*rows), i64::try_from(*cols)) else {
             return not_read(op.span, "a part of this size is not read");
         };
-        let ty = TileBuf { rows, cols, valid: (Some(rows), Some(cols)), ..tile.ty };
+        let ty = TileBuf { rows, cols, valid: (valid_rows, valid_cols), ..tile.ty };
         self.result(op, Meaning::Tile(Tile { text, ty, name: tile.name, addr: None, unknown: false }));
         Ok(())
     }

@@ -1,14 +1,15 @@
 //! Rules of single operations that the language has no words for: shapes of views, forms of types.
 
+use super::Functions;
 use super::{Res, err, same};
 use crate::attr::AttrValue;
 use crate::ops::Form;
-use crate::tree::{Module, Op};
+use crate::tree::Op;
 use crate::types::{Extent, TileBuf, Type, dtype_of};
 use crate::words::{ENUMERATIONS, enumeration};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 
-pub(super) fn check(op: &Op, types: &[Option<Type>], module: &Module) -> Res<()> {
+pub(super) fn check(op: &Op, types: &[Option<Type>], functions: &Functions<'_>) -> Res<()> {
     attributes(op)?;
     enumerations(op)?;
     levels(op, types)?;
@@ -22,7 +23,7 @@ pub(super) fn check(op: &Op, types: &[Option<Type>], module: &Module) -> Res<()>
             _ => err(codes::PTO_TYPE, op.span, "`pto.addptr` gives a pointer of the type that it is given"),
         },
         "pto.tassign" => tassign(op, types),
-        "func.call" => call(op, module),
+        "func.call" => call(op, functions),
         name if name.starts_with("arith.") => arithmetic(op, types),
         _ => Ok(()),
     }
@@ -259,10 +260,9 @@ fn product(extents: &[Extent]) -> Option<Option<i64>> {
     Some(all?.into_iter().try_fold(1i64, i64::checked_mul))
 }
 
-fn call(op: &Op, module: &Module) -> Res<()> {
+fn call(op: &Op, functions: &Functions<'_>) -> Res<()> {
     let Some(AttrValue::Symbol(callee)) = op.attr("callee").and_then(|a| a.value.as_ref()) else { return Ok(()) };
-    let functions = module.functions();
-    if let Some(f) = functions.iter().find(|f| f.name == *callee) {
+    if let Some(f) = functions.get(callee.as_str()) {
         let params: Vec<&Type> = f.params.iter().filter_map(|p| p.ty.as_ref()).map(|t| &t.ty).collect();
         let given: Vec<&Type> = op.operands.iter().filter_map(|o| o.ty.as_ref()).map(|t| &t.ty).collect();
         let results: Vec<&Type> = f.results.iter().map(|t| &t.ty).collect();
@@ -280,10 +280,16 @@ fn call(op: &Op, module: &Module) -> Res<()> {
     }
     let message = format!("there is no function `@{callee}`");
     let mut d = Diagnostic::error(codes::PTO_VALUE, op.span, message);
-    if let Some(near) = suggest(callee, functions.iter().map(|f| f.name.as_str())) {
+    if let Some(near) = near(callee, functions) {
         d = d.with_help(format!("did you mean `@{near}`?"));
     }
     Err(Box::new(d))
+}
+
+/// The function whose name is like this one, unless there are so many that looking at all takes long.
+fn near<'f>(name: &str, functions: &Functions<'f>) -> Option<&'f str> {
+    const MOST: usize = 1000;
+    suggest(name, functions.keys().take(MOST).copied())
 }
 
 /// Both sides have one type, and the operation is about it.
