@@ -25,6 +25,7 @@ mod filled;
 mod fixes;
 mod fixpipe;
 mod fragments;
+mod fragments_drawn;
 mod from_table;
 mod fuzz;
 mod gemms;
