@@ -23,7 +23,8 @@ fn numbers(of: &[i32]) -> Tensor {
 fn draw(rng: &mut Noise, seed: u64) -> Drawn {
     let mut one_of = |of: &[u32]| of[rng.below(of.len() as u64) as usize];
     let (bm, bn, bk) = (one_of(&[16, 32, 64, 128]), 16 * one_of(&[1, 2, 3, 5]), 16 * one_of(&[1, 2, 4, 5]));
-    let [turned_a, turned_b, odd, taken, twice, narrow, scaled] = [2, 2, 2, 3, 3, 2, 2].map(|n| one_of(&[0, 1, 2][..n]));
+    let [turned_a, turned_b, odd, taken, twice, narrow, scaled] =
+        [2, 2, 2, 3, 3, 2, 2].map(|n| one_of(&[0, 1, 2][..n]));
     let (stages, parts) = (one_of(&[1, 2, 3]), one_of(&[1, 2, 3]));
     let (f16, tame) = (if narrow == 1 { DType::BF16 } else { DType::F16 }, Content::Tame);
     let size = |n: u32| n as usize;

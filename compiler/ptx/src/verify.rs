@@ -82,6 +82,11 @@ const REGISTERS: u32 = 65_536;
 /// Threads of a warp-group, of which all have as many registers.
 const WARP_GROUP: u32 = 128;
 
+/// What `ptxas` asks of an equal share for a product, beside its sums, and for a left operand in registers (C7602),
+/// whatever registers move later.
+const BESIDE_SUMS: u32 = 26;
+const LEFT: u32 = 4;
+
 /// Registers that one warp-group gives up are as many as the others ask for: a warp that asks for more than its CTA has
 /// waits for ever. At its start a CTA has an equal share of those that it shares a multiprocessor with.
 fn moves_registers(kernel: &PtxKernel) -> Result<(), String> {
@@ -92,8 +97,15 @@ fn moves_registers(kernel: &PtxKernel) -> Result<(), String> {
         });
         counts.max()
     };
-    let (Some(more), Some(less)) = (count(true), count(false)) else { return Ok(()) };
     let share = REGISTERS / (kernel.resident.unwrap_or(1).max(1) * kernel.threads) / 8 * 8;
+    let asked = kernel.insts().filter_map(|i| match i.op {
+        Op::Sm90(Sm90::Wgmma(w)) => Some(u32::from(w.n) / 2 + BESIDE_SUMS + if w.a_in_regs { LEFT } else { 0 }),
+        _ => None,
+    });
+    if let Some(most) = asked.max().filter(|most| kernel.resident.is_some() && *most > share) {
+        return Err(format!("a product asks for {most} registers of a thread, and an equal share is {share}"));
+    }
+    let (Some(more), Some(less)) = (count(true), count(false)) else { return Ok(()) };
     let groups = kernel.threads / WARP_GROUP;
     let (wanted, there) = (less + groups.saturating_sub(1) * more, groups * share.min(255));
     match wanted <= there {

@@ -118,24 +118,25 @@ struct Registers {
 /// Registers for tiles that a consumer of 136 has room for.
 const FEW: u32 = 120;
 
-/// Columns of a product at most, of whose CTAs two share a multiprocessor: to have the sums of more, `ptxas` demands
-/// more registers than an equal share of a half.
-const MOST_SHARED_COLUMNS: u32 = 192;
+/// What a product asks of an equal share of registers beside its sums, half a register a column: `ptxas` refuses it
+/// otherwise (C7602), whatever registers move later. It names the number: 26, and four for a left operand in registers.
+const BESIDE_SUMS: u32 = 30;
 
 impl Registers {
     /// Of 65,536. Two CTAs of one consumer are as good as one of two: while the products of one are under way, the
     /// other computes weights; three, where tiles are so small, hide more latencies.
     fn new((consumers, columns): (u32, u32), shared: u32, tiles: u32, gathers: bool) -> Registers {
-        if consumers == 1 && columns > MOST_SHARED_COLUMNS {
-            return Registers { moved: None, resident: 1 };
-        }
+        let threads = GROUP * (1 + consumers);
+        let shares = |resident: u32| columns / 2 + BESIDE_SUMS <= 65_536 / (resident * threads) / 8 * 8;
         // What consumers take, producers must have given up: both together have no more than at the start of a CTA.
         let few = if gathers { FEW - 16 } else { FEW };
+        let three = residents(shared) > 2 && tiles <= few && shares(3);
+        let two = residents(shared) > 1 && shares(2);
         match (consumers, gathers) {
-            (1, false) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([24, 136]), resident: 3 },
-            (1, true) if residents(shared) > 2 && tiles <= few => Registers { moved: Some([40, 120]), resident: 3 },
-            (1, false) if residents(shared) > 1 => Registers { moved: Some([24, 232]), resident: 2 },
-            (1, true) if residents(shared) > 1 => Registers { moved: Some([40, 216]), resident: 2 },
+            (1, false) if three => Registers { moved: Some([24, 136]), resident: 3 },
+            (1, true) if three => Registers { moved: Some([40, 120]), resident: 3 },
+            (1, false) if two => Registers { moved: Some([24, 232]), resident: 2 },
+            (1, true) if two => Registers { moved: Some([40, 216]), resident: 2 },
             // An equal share is all that a thread can have.
             (1, _) => Registers { moved: None, resident: 1 },
             (_, false) => Registers { moved: Some([24, 240]), resident: 1 },
