@@ -43,9 +43,13 @@ fn scans_of_several_windows() {
     let inputs = one("x", vector(&values));
     everywhere("std::scan", "inclusive_max", &[], &inputs, &one("y", vector(&running(i32::max))));
     everywhere("std::scan", "inclusive_min", &[], &inputs, &one("y", vector(&running(i32::min))));
+    let sums = values.iter().scan(0, |sum: &mut i32, v| (*sum = sum.wrapping_add(*v), Some(*sum)).1);
+    let sums: Vec<i32> = std::iter::once(0).chain(sums).collect();
+    everywhere("std::scan", "inclusive_sum", &[], &inputs, &one("y", vector(&sums[1..])));
+    everywhere("std::scan", "exclusive_sum", &[], &inputs, &one("y", vector(&sums)));
 }
 
-/// Floats go in 64 parts of a chunk: the same bits everywhere, and near the sums in f64.
+/// Floats go in rows of a chunk: the same bits everywhere, and near the sums in f64.
 #[test]
 fn scans_of_floats() {
     for n in [1, 16383, 16384, 16385, 300_001] {
