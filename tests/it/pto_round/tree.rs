@@ -186,7 +186,7 @@ pub fn assigned(nodes: &[Node], found: &mut BTreeSet<String>) {
 }
 
 /// `set m, true; while m {..; set m, c; if m {..}}` is `while {..} do c {..}`: a loop that is left in its middle.
-pub fn middles(nodes: &mut Vec<Node>) {
+pub fn middles(nodes: &mut [Node]) {
     for node in nodes.iter_mut() {
         if let Node::Block(regions) = node {
             regions.iter_mut().for_each(|(_, r)| middles(r));
