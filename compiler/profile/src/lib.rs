@@ -1,9 +1,10 @@
 //! Measured launches.
 //!
 //! [`setup`] says what is measured, and on what; [`sample`] launches, and [`race`] launches many in turns.
-//! [`mod@bench`] is one kernel held against the machine's [`limits`], or [`simulated`], [`tune`] the configurations of its `tune` lists:
-//! all, or those that a [`search`] chooses, but for what the target's [`model`] of time leaves no hope for. [`profile`]
-//! is a table of problems and configurations, each of which is [verified](verify) before it is measured.
+//! [`mod@bench`] is one kernel held against the machine's [`limits`], or [`simulated`], [`tune`] the configurations of
+//! its `tune` lists: all, or those that a [`search`] chooses, but for what the target's [`model`] of time leaves no
+//! hope for. [`profile`] is a table of problems and configurations, each of which is [verified](verify) before it is
+//! measured.
 
 #![forbid(unsafe_code)]
 

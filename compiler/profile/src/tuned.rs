@@ -164,9 +164,9 @@ impl Tuned<'_> {
             .map(|(choice, laps)| {
                 let t = &laps.times;
                 let cycles = self.cycles.get(choice);
-                json!({"values": values(choice), "cycles": cycles, "launches": t.len(), "min_ms": ms(percentile(t, 0.0)),
-                       "median_ms": ms(percentile(t, 0.5)), "p99_ms": ms(percentile(t, 0.99)),
-                       "fastest": self.equal.contains(choice)})
+                json!({"values": values(choice), "cycles": cycles, "launches": t.len(),
+                       "min_ms": ms(percentile(t, 0.0)), "median_ms": ms(percentile(t, 0.5)),
+                       "p99_ms": ms(percentile(t, 0.99)), "fastest": self.equal.contains(choice)})
             })
             .collect();
         let refused: Vec<Value> = (self.refused.iter())

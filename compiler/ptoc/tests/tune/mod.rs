@@ -67,8 +67,8 @@ fn a_second_process_tunes_nothing() {
     assert!(good(&s, TUNE).0.contains("2 configurations of BN"));
 }
 
-/// On a simulated device configurations are told apart by its cycles: once is enough, the fewest win, and what is stored
-/// is of any machine. Weights that are there before are another case.
+/// On a simulated device configurations are told apart by its cycles: once is enough, the fewest win, and what is
+/// stored is of any machine. Weights that are there before are another case.
 #[test]
 fn units_in_memory_are_tuned_by_cycles() {
     let s = Sandbox::new();
