@@ -24,10 +24,6 @@ fn run(path: &str, entry: &str, more: &[&str]) -> (u8, String, Value) {
     (o.status, o.err, serde_json::from_str(&o.out).unwrap_or_default())
 }
 
-fn cycles(ran: &Value, kind: &str) -> f64 {
-    ran["stats"]["report"]["kinds"][kind]["cycles"].as_f64().unwrap_or(0.0)
-}
-
 /// Launches of programs, some of whose arrays leave rows that others take: with any of the inputs resident the bits are
 /// those without, and what was written before the units began is not any more.
 #[test]
@@ -55,7 +51,9 @@ fn resident_arrays_change_no_result() {
             assert_eq!(ran["outputs"], plain["outputs"], "{entry} {name}");
             let there = ran["stats"]["report"]["resident"].as_array().map_or(0, Vec::len);
             assert_eq!(there, name.split(',').count(), "{entry} {name}");
-            assert!(cycles(&ran, "write") < cycles(&plain, "write"), "{entry} {name}");
+            // Cycles may be more: a refresh can fall into the writes that are left.
+            let moved = |ran: &Value| ran["stats"]["bytes_moved"].as_u64().unwrap_or(0);
+            assert!(moved(&ran) < moved(&plain), "{entry} {name}");
         }
     }
 }

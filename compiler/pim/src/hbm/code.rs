@@ -237,10 +237,11 @@ impl Coder<'_> {
     /// Sum and product of an addition that is a MAC.
     fn mac(&self, a: NodeId, b: NodeId) -> Option<(NodeId, NodeId)> {
         let once = |n: NodeId| self.uses.get(&n) == Some(&1);
-        // Of eight MACs at once, the source in GRF_A is one register, so it is what the host has brought; the other one
-        // is the bank's. All else is faster as eight products and eight sums.
+        // Of eight MACs at once, the source in GRF_A is one register, so it is what the host has brought, or what as
+        // many sums take; the other one is the bank's. All else is faster as eight products and eight sums.
         let read = |n: NodeId| once(n) && self.is_bank(n);
-        let host = |n: NodeId| matches!(self.nodes.get(n), Node::Host { .. });
+        let shared = |n: NodeId| self.is_bank(n) && self.uses.get(&n).is_some_and(|uses| *uses >= REGISTERS);
+        let host = |n: NodeId| matches!(self.nodes.get(n), Node::Host { .. }) || shared(n);
         let product = |n: NodeId| match self.nodes.get(n) {
             Node::Mul(p, q) => (read(p) && host(q)) || (read(q) && host(p)),
             Node::MulScalar(p, _) | Node::MulElement { a: p, .. } => read(p),
@@ -273,27 +274,42 @@ impl Coder<'_> {
                     // Accumulators are in GRF_B.
                     Node::Bank { at, .. } if sum == Some(o) => Some((1, (at.col % 8) as u8)),
                     _ if sum == Some(o) => own.map(|p| (1, p.1)),
+                    // The factor of a MAC with automatic indices.
+                    Node::Bank { .. } if self.fused.contains(&id) && self.uses[&o] > 1 => {
+                        let read = |n: &NodeId| self.uses.get(n) == Some(&1);
+                        let beside = node.operands().filter(read).find_map(|n| self.bank(n));
+                        let index = beside.map(|at| (at.row & 1) << 2 | at.col >> 3 & 3);
+                        index.map(|i| (0, i as u8))
+                    }
                     Node::Bank { at, .. } => Some((0, (at.col % 8) as u8)),
                     Node::Host { file_b, .. } => {
-                        let beside = node.operands().find_map(|n| match self.nodes.get(n) {
-                            Node::Bank { at, .. } => Some(at),
-                            _ => None,
-                        });
+                        let beside = node.operands().find_map(|n| self.bank(n));
                         let index = match (beside, self.fused.contains(&id)) {
-                            // GRF_A of a MAC with automatic indices.
                             (Some(at), true) => Some(((at.row & 1) << 2 | at.col >> 3 & 3) as u8),
                             (Some(at), false) => Some((at.col % 8) as u8),
                             _ => own.map(|p| p.1),
                         };
                         index.map(|i| (u8::from(file_b), i))
                     }
-                    _ => own,
+                    // Eight that read successive columns are one instruction.
+                    node => match self.column(node) {
+                        Some(col) => Some((own.map_or(1, |p| p.0), (col % 8) as u8)),
+                        None => own,
+                    },
                 };
                 if let Some(wanted) = wanted {
                     self.prefer.entry(o).or_insert(wanted);
                 }
             }
         }
+    }
+
+    /// The column of a burst that an operation reads itself.
+    fn column(&self, node: Node) -> Option<u32> {
+        node.operands().find_map(|o| match self.nodes.get(o) {
+            Node::Bank { at } if self.uses.get(&o) == Some(&1) => Some(at.col),
+            _ => None,
+        })
     }
 
     fn strip(&mut self, strip: &[Store], order: &[NodeId], early: bool) -> Tried {
@@ -325,7 +341,14 @@ impl Coder<'_> {
     }
 
     fn is_bank(&self, id: NodeId) -> bool {
-        matches!(self.nodes.get(id), Node::Bank { .. })
+        self.bank(id).is_some()
+    }
+
+    fn bank(&self, id: NodeId) -> Option<BankBurst> {
+        match self.nodes.get(id) {
+            Node::Bank { at } => Some(at),
+            _ => None,
+        }
     }
 
     fn store(&mut self, s: &Store) -> Tried {

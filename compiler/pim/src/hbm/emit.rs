@@ -84,6 +84,16 @@ impl Emitter<'_> {
         self.row = Some(row);
     }
 
+    /// To the units' modes: a write to each of four banks. Those beside the ones that are stepped first have less often
+    /// a row open that the host left.
+    fn enter(&mut self) {
+        self.next(Kept::Control);
+        let first = self.registers;
+        for bank in [first, first + 2, 1 - first, 3 - first] {
+            self.ops.push(control(bank, ENTER_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST])));
+        }
+    }
+
     fn line(&mut self, span: ptoc_diagnostics::Span) {
         let place = (self.lines)(span);
         if place != self.place && place.file != 0 {
@@ -231,6 +241,13 @@ pub fn clocks(ops: &[ColumnOp]) -> u64 {
     clocks
 }
 
+/// The first scalars, as the place of their group in the first program: nothing reads scalars before them, so they may
+/// be written with the program, where units do not wait for them.
+fn first_scalars(segments: &[Segment]) -> Option<usize> {
+    let scalars = |g: &UnitGroup| matches!(g, UnitGroup::Host(HostWrite::Scalars(..) | HostWrite::Elements(..), _));
+    segments.first()?.groups.iter().position(scalars)
+}
+
 /// Column commands of all programs.
 pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, WordError> {
     let place = SourceLine { file: 0, line: 0 };
@@ -239,17 +256,22 @@ pub fn exec(segments: &[Segment], lines: Lines<'_>) -> Result<Vec<ColumnOp>, Wor
     if segments.is_empty() {
         return Ok(e.ops);
     }
-    e.next(Kept::Control);
-    (0..4).for_each(|bank| e.ops.push(control(bank, ENTER_ROW, SWITCH_COLUMN, Data::Bytes([0; BURST]))));
+    let first = first_scalars(segments);
     for (n, segment) in segments.iter().enumerate() {
-        if n > 0 {
-            e.configure(STOP);
-        }
         let beside = banks_beside(&segment.groups);
         e.registers = beside.first().copied().unwrap_or(e.registers);
+        match n {
+            0 => e.enter(),
+            _ => e.configure(STOP),
+        }
         e.program(&segment.words)?;
+        let before = first.filter(|_| n == 0);
+        if let Some(at) = before {
+            e.group(&segment.groups[at]);
+        }
         e.configure(ENTER);
-        for (group, bank) in segment.groups.iter().zip(beside) {
+        let groups = segment.groups.iter().zip(beside).enumerate();
+        for (_, (group, bank)) in groups.filter(|(n, _)| Some(*n) != before) {
             e.registers = bank;
             e.group(group);
         }

@@ -182,8 +182,54 @@ fn crossed(words: &[Instruction], end: usize) -> bool {
     behind.into_iter().any(|(n, i)| matches!(i, Instruction::Jump { offset, .. } if n - usize::from(*offset) < end))
 }
 
+/// Whether all strips are one program of fewer words than these, its EXIT among them.
+pub fn is_short(strips: &[Vec<UnitGroup>], most: usize) -> bool {
+    folded(words(strips.iter().flatten())).len() < most
+}
+
+/// Whether the steps read or write a register of GRF_A or GRF_B.
+fn touches(word: &Instruction, at: BankBurst, count: u32, register: Operand) -> bool {
+    let Instruction::Alu { op, dst, a, b, auto, .. } = *word else { return true };
+    let own = |o: Operand| match auto {
+        true => (0..count).any(|n| automatic(o, op, BankBurst { col: at.col + n, ..at }) == register.index),
+        false => o.index == register.index,
+    };
+    [Some(dst), Some(a), b].into_iter().flatten().any(|o| o.place == register.place && own(o))
+}
+
+/// The host's writes of vectors, each moved to those before it where no step in between has the register: units wait
+/// for the host less often.
+pub fn gathered(groups: Vec<UnitGroup>) -> Vec<UnitGroup> {
+    let mut out: Vec<UnitGroup> = Vec::with_capacity(groups.len());
+    // Behind the last vector that the host wrote.
+    let mut behind = None;
+    for group in groups {
+        let UnitGroup::Host(HostWrite::Vector { file_b, index, .. }, _) = group else {
+            out.push(group);
+            continue;
+        };
+        let register = Operand { place: if file_b { File::GrfB } else { File::GrfA }, index };
+        let free = |g: &UnitGroup| match g {
+            UnitGroup::Steps { word, at, count, .. } => !touches(word, *at, *count, register),
+            UnitGroup::Host(..) => true,
+        };
+        let at = match behind {
+            Some(at) if out[at..].iter().all(free) => at,
+            _ => out.len(),
+        };
+        out.insert(at, group);
+        behind = Some(at + 1);
+    }
+    out
+}
+
 /// Programs for strips of groups, as few as are found by taking strip after strip.
 pub fn segments(strips: Vec<Vec<UnitGroup>>) -> Vec<Segment> {
+    let gathered = |s: Segment| Segment { groups: gathered(s.groups), ..s };
+    written(strips).into_iter().map(gathered).collect()
+}
+
+fn written(strips: Vec<Vec<UnitGroup>>) -> Vec<Segment> {
     let whole = folded(words(strips.iter().flatten()));
     if whole.len() <= MOST {
         return vec![Segment { words: whole, groups: strips.into_iter().flatten().collect() }];
@@ -238,6 +284,7 @@ fn fitting(groups: &[UnitGroup]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::code::Bring;
     use super::*;
 
     fn nop(repeat: u16) -> Instruction {
@@ -327,6 +374,34 @@ mod tests {
         assert!(segments.len() < 10, "{} programs", segments.len());
         let all: Vec<UnitGroup> = segments.into_iter().flat_map(|s| s.groups).collect();
         assert!(all == strip);
+    }
+
+    /// A vector is written with those before it, unless a step between has its register.
+    #[test]
+    fn vectors_are_brought_together() {
+        let brought = |index| {
+            let what = Bring::Lanes(u16::from(index));
+            UnitGroup::Host(HostWrite::Vector { file_b: false, index, what }, Span::default())
+        };
+        let o = |place, index| Operand { place, index };
+        let mac = |col| UnitGroup::Steps {
+            word: Instruction::Alu {
+                op: Alu::Mac,
+                dst: o(File::GrfB, 0),
+                a: o(File::EvenBank, 0),
+                b: Some(o(File::GrfA, 0)),
+                auto: true,
+                relu: false,
+            },
+            write: false,
+            at: BankBurst { odd: 0, row: 0, col },
+            count: 8,
+            span: Span::default(),
+        };
+        // Columns 0 to 7 take GRF_A[0], columns 8 to 15 GRF_A[1].
+        let groups = vec![brought(0), mac(0), brought(1), brought(7), mac(8), brought(1), brought(2)];
+        let want = vec![brought(0), brought(1), brought(7), mac(0), mac(8), brought(1), brought(2)];
+        assert!(gathered(groups) == want);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{Kernel, TensorId};
 use ptoc_isa::Loc;
 use ptoc_pim_stream::Geometry;
-use ptoc_pim_stream::stream::{ColumnOp, Pch};
+use ptoc_pim_stream::stream::{ColumnOp, Pch, SourceLine};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -194,7 +194,7 @@ impl Coding<'_> {
         if !stores.is_empty() {
             let state = (&mut self.scalars, &mut self.chosen);
             let coded = coded(self.kernel, &self.nodes, self.registers, stores, overwritten, state)?;
-            self.parts.extend(coded.iter().map(|events| SchedulePart::Strip(program::groups(&order::ordered(events)))));
+            self.parts.extend(coded.into_iter().map(SchedulePart::Strip));
         }
         Ok(())
     }
@@ -369,41 +369,47 @@ fn in_turn(blocks: &[Vec<i64>]) -> String {
 /// Ways to compute the stores of a round that are compared, at most.
 const COMPARED: usize = 6;
 
-/// Clocks of a strip's events, roughly, and whether a row is opened twice.
-fn clocks(strips: &[Vec<UnitEvent>]) -> (u64, bool) {
-    let (mut clocks, mut open, mut written) = (0, [None; 2], true);
-    let (mut rows, mut openings) = (FxHashSet::default(), 0);
+/// Whether the events open a row twice.
+fn opens_again(strips: &[Vec<UnitEvent>]) -> bool {
+    let (mut open, mut rows, mut openings) = ([None; 2], FxHashSet::default(), 0);
     for event in strips.iter().flatten() {
-        let write = match *event {
-            UnitEvent::Host(..) => true,
-            UnitEvent::Step { write, at, .. } => {
-                if open[usize::from(at.odd)].replace(at.row) != Some(at.row) {
-                    clocks += emit::ROW;
-                    openings += 1;
-                    rows.insert((at.odd, at.row));
-                }
-                write
-            }
-        };
-        clocks += emit::COLUMN;
-        if std::mem::replace(&mut written, write) != write {
-            clocks += emit::TURN + emit::FENCE;
+        if let UnitEvent::Step { at, .. } = *event
+            && open[usize::from(at.odd)].replace(at.row) != Some(at.row)
+        {
+            openings += 1;
+            rows.insert((at.odd, at.row));
         }
     }
-    (clocks, openings > rows.len())
+    openings > rows.len()
 }
+
+/// Strips as they are emitted.
+fn grouped(strips: &[Vec<UnitEvent>]) -> Vec<Vec<UnitGroup>> {
+    strips.iter().map(|events| program::groups(&order::ordered(events))).collect()
+}
+
+/// Clocks of strips by themselves, roughly: those of their commands, the writing of programs among them.
+fn clocks(strips: &[Vec<UnitGroup>]) -> u64 {
+    let nowhere = |_| SourceLine { file: 0, line: 0 };
+    let ops = emit::exec(&program::segments(strips.to_vec()), &nowhere);
+    ops.map_or(u64::MAX, |ops| emit::clocks(&ops))
+}
+
+/// Words of a program that is written by one command: less is not to be had.
+const SHORT: usize = 8;
 
 /// One way to compute the stores of a round.
 struct Coded {
     clocks: u64,
-    events: Vec<Vec<UnitEvent>>,
+    strips: Vec<Vec<UnitGroup>>,
     scalars: Scalars,
     choice: Choice,
 }
 
 /// Instructions for stores of a round, cut as small as the registers want. Sums that grow side by side may go through
-/// the rows of what they add once, and one after the other each goes through all of them: where rows are opened twice,
-/// other ways are looked at, too.
+/// the rows of what they add once, and one after the other each goes through all of them; they may be eight at a time
+/// as one instruction, or each by itself. Where rows are opened twice, or a program is long, other ways are looked at,
+/// too.
 fn coded(
     kernel: &Kernel,
     nodes: &Nodes,
@@ -411,13 +417,13 @@ fn coded(
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
     (scalars, chosen): (&mut Scalars, &mut FxHashMap<usize, Choice>),
-) -> Res<Vec<Vec<UnitEvent>>> {
+) -> Res<Vec<Vec<UnitGroup>>> {
     // What was best for as many stores of a round before is not looked for again.
     if let Some(choice) = chosen.get(&stores.len()) {
         let mut now = *scalars;
         if let Ok(events) = code::round(nodes, registers, stores, overwritten, &mut now, *choice) {
             *scalars = now;
-            return Ok(events);
+            return Ok(grouped(&events));
         }
     }
     let mut trouble: Option<Trouble> = None;
@@ -428,12 +434,14 @@ fn coded(
             let mut now = *scalars;
             match code::round(nodes, registers, &stores, overwritten, &mut now, choice) {
                 Ok(events) => {
-                    let (clocks, again) = clocks(&events);
+                    let strips = grouped(&events);
+                    let alone = best.is_none() && !opens_again(&events) && program::is_short(&strips, SHORT);
+                    let clocks = if alone { 0 } else { clocks(&strips) };
                     if best.as_ref().is_none_or(|b| clocks < b.clocks) {
-                        best = Some(Coded { clocks, events, scalars: now, choice });
+                        best = Some(Coded { clocks, strips, scalars: now, choice });
                     }
                     compared += 1;
-                    if !again || compared == COMPARED {
+                    if alone || compared == COMPARED {
                         break;
                     }
                 }
@@ -445,7 +453,7 @@ fn coded(
         if let Some(best) = best {
             *scalars = best.scalars;
             chosen.insert(stores.len(), best.choice);
-            return Ok(best.events);
+            return Ok(best.strips);
         }
         match (trouble, &stores) {
             (Some(Trouble::Stale(_)), Cow::Borrowed(s)) => {

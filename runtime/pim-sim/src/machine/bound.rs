@@ -2,21 +2,23 @@
 //! what no order of them can avoid.
 //!
 //! Of the commands of a step on a pseudo-channel count: each RD and WR for the distance that the next one keeps (tCCD_L
-//! for commands to many banks, else the burst or tCCD_S); the rows of a bank that are touched, each once and tRC apart,
-//! however often they were opened; and as many activations for tFAW and tRRD_S. The largest of the three is waited
-//! for, then the last data. The first row of all is opened if none of those that are needed was open.
+//! for commands to many banks and to one bank group, else the burst or tCCD_S); what one bank has to do, each of its
+//! rows once, tRC apart or with their commands between, however often they were opened; and as many activations for
+//! tFAW and tRRD_S ([`any_order`]). The largest of the three is waited for, then the last data. The first row of all is
+//! opened if none of those that are needed was open, when the steps before have left its bank ready.
 //!
 //! Commands that go in order ([`in_order`]) wait one after the other, so these parts add up there. What a schedule
 //! could avoid counts nothing: rows that are opened again, turns beyond those that registers ask for, other fences. The
 //! pseudo-channel that has most is the bound. Refreshes of all banks that fall due in that time come on top.
 
+mod any_order;
 mod in_order;
 
 use super::lanes::{Rules, Work};
 use crate::dram::{Command, Config, Constraint, Controller, Issued, Level, Refresh};
+use any_order::{AnyOrder, Distances};
 use in_order::InOrder;
 use ptoc_pim_stream::mode::RESERVED_BIT;
-use rustc_hash::FxHashSet;
 
 /// What a bound is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,17 +112,9 @@ pub struct StepSpan {
 /// What the current step needs of one pseudo-channel.
 #[derive(Clone, Debug, Default)]
 struct Needs {
+    /// Ticks of column commands.
     columns: u64,
-    /// Bank, row.
-    rows: FxHashSet<(u32, u32)>,
-    /// The row that each bank had last: most commands are to that one.
-    last: Vec<u32>,
-    /// Of the rows those of commands to many banks.
-    wide: u64,
-    /// Banks that were opened before they were used.
-    opened: FxHashSet<u32>,
-    /// Banks whose first command found its row open.
-    found: u64,
+    banks: AnyOrder,
     /// Reads and writes were there.
     kinds: [bool; 2],
     order: InOrder,
@@ -131,14 +125,10 @@ struct Needs {
 pub struct BoundMeter {
     pchs: Vec<Needs>,
     banks_of_group: u32,
-    short: u64,
-    long: u64,
-    row: u64,
-    /// From an ACT to its first use at least.
-    opening: u64,
-    window: u64,
-    between: u64,
+    distances: Distances,
     refresh: Option<(u64, u64)>,
+    /// Bursts of a row.
+    bursts: u64,
     gaps: in_order::Gaps,
     act_weight: u32,
     /// Whether its commands go in order, and fences wait for data then.
@@ -173,13 +163,9 @@ impl BoundMeter {
         BoundMeter {
             pchs: vec![Needs::default(); org.pseudochannel as usize],
             banks_of_group: org.bank,
-            short: config.ticks(t.bl.max(t.ccd_s)),
-            long: config.ticks(t.ccd_l),
-            row: config.ticks(t.rc),
-            opening: same_bank(config, Command::Act, Command::Rd).min(same_bank(config, Command::Act, Command::Wr)),
-            window: config.ticks(t.faw),
-            between: config.ticks(t.rrd_s),
+            distances: Distances::new(config),
             refresh: refresh.filter(|(interval, length)| *interval > *length),
+            bursts: u64::from(org.bursts_per_row()).max(1),
             gaps: in_order::Gaps::new(config),
             act_weight: 1,
             in_order: None,
@@ -204,6 +190,16 @@ impl BoundMeter {
         self.in_order = Some(rules.fence_data);
     }
 
+    /// Ticks from PRE to ACT.
+    pub(super) fn precharge(&self) -> u64 {
+        self.gaps.precharge()
+    }
+
+    /// When the banks of a pseudo-channel can open a row at the earliest, in ticks behind the step's first.
+    pub(super) fn ready(&mut self, pc: usize, ticks: impl Iterator<Item = u64>) {
+        self.pchs[pc].banks.ready(ticks);
+    }
+
     fn bank(&self, i: &Issued) -> u32 {
         u32::from(i.address.bankgroup) * self.banks_of_group + u32::from(i.address.bank)
     }
@@ -212,7 +208,7 @@ impl BoundMeter {
     pub(super) fn activated(&mut self, i: &Issued) {
         if self.counts {
             let bank = self.bank(i);
-            self.pchs[usize::from(i.address.pc)].opened.insert(bank);
+            self.pchs[usize::from(i.address.pc)].banks.activated(bank);
         }
     }
 
@@ -223,19 +219,9 @@ impl BoundMeter {
         }
         let (a, bank, write) = (&i.address, self.bank(i), i.command.is_write());
         let needs = &mut self.pchs[usize::from(a.pc)];
-        needs.columns += if banks > 1 { self.long } else { self.short };
+        needs.columns += if banks > 1 { self.distances.long } else { self.distances.short };
         needs.kinds[usize::from(write)] = true;
-        let at = bank as usize;
-        if needs.last.len() <= at {
-            needs.last.resize(at + 1, u32::MAX);
-        }
-        let before = std::mem::replace(&mut needs.last[at], a.row);
-        if before == a.row {
-            return;
-        }
-        needs.found += u64::from(before == u32::MAX && !needs.opened.contains(&bank));
-        let new = needs.rows.insert((bank, a.row));
-        needs.wide += u64::from(new && banks > 1);
+        let new = needs.banks.column((bank, bank / self.banks_of_group), a.row, write, banks > 1);
         if new && self.in_order.is_some() {
             needs.order.row(bank, write, banks > 1, self.reserved && a.row & RESERVED_BIT != 0);
         }
@@ -261,22 +247,21 @@ impl BoundMeter {
         if needs.columns == 0 {
             return LowerBound::default();
         }
-        // The last command's distance is to nothing.
-        let columns = needs.columns - self.short.min(self.long).min(needs.columns);
-        let all = [
-            (BoundBy::Columns, columns),
-            (BoundBy::Rows, self.rows(needs)),
-            (BoundBy::Activations, self.activations(needs)),
-        ];
-        let (by, most) = all.into_iter().rev().max_by_key(|(_, ticks)| *ticks).unwrap_or((BoundBy::Columns, columns));
+        let Distances { short, long, window, .. } = self.distances;
+        let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight));
+        let columns = plain.columns;
         let latencies = needs.kinds.into_iter().zip(span.latency).filter(|(there, _)| *there);
         let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0);
-        let first = if needs.found == 0 && by != BoundBy::Rows { self.opening } else { 0 };
-        let plain = LowerBound::default().with(by, most).with(BoundBy::Rows, first);
-        let hidden = if by == BoundBy::Activations { self.window } else { 0 };
+        let hidden = if plain.by == BoundBy::Activations { window } else { 0 };
+        // What is read and written turns the bus once, where it is the bus that is waited for.
+        let turn = self.in_order.is_none() && plain.by == BoundBy::Columns && needs.kinds == [true; 2];
+        let turn = if turn { self.gaps.least_turn(short) } else { 0 };
+        let plain = LowerBound::default().with(plain.by, plain.most).with(BoundBy::Rows, plain.first);
+        let plain = plain.with(BoundBy::Turns, turn);
         let (work, hidden) = match self.in_order {
             Some(fences) => {
-                let ordered = needs.order.bound(&self.gaps, (fences, [self.short, self.long]), span.latency);
+                let of = in_order::Device { fences, column: [short, long], latency: span.latency, bursts: self.bursts };
+                let ordered = needs.order.bound(&self.gaps, of);
                 let ordered = ordered.with(BoundBy::Columns, columns);
                 let most = if ordered.ticks() > plain.ticks() { ordered } else { plain };
                 (most, hidden + self.gaps.hidden(fences, span.latency))
@@ -288,32 +273,6 @@ impl BoundMeter {
         let last = if closes { self.gaps.last_close() } else { 0 };
         let refreshes = self.refreshes(work.ticks() - last, hidden, span);
         work.with(BoundBy::Data, if closes { 0 } else { data }).with(BoundBy::Refresh, refreshes)
-    }
-
-    /// Rows of the bank that has most of them. The first may be open from the step before.
-    fn rows(&self, needs: &Needs) -> u64 {
-        let mut banks: Vec<u32> = needs.rows.iter().map(|(bank, _)| *bank).collect();
-        banks.sort_unstable();
-        let most = banks.chunk_by(|a, b| a == b).map(<[u32]>::len).max().unwrap_or(0) as u64;
-        match most {
-            0 | 1 => 0,
-            n => (n - 2) * self.row + self.opening,
-        }
-    }
-
-    /// All activations, of which each bank may have one from before.
-    fn activations(&self, needs: &Needs) -> u64 {
-        let banks: FxHashSet<u32> = needs.rows.iter().map(|(bank, _)| *bank).collect();
-        let acts = (needs.rows.len() - banks.len()) as u64;
-        if acts == 0 {
-            return 0;
-        }
-        let plain = ((acts - 1) / 4 * self.window).max((acts - 1) * self.between);
-        let weight = u64::from(self.act_weight);
-        if weight < 2 || needs.wide < needs.rows.len() as u64 {
-            return plain;
-        }
-        plain.max((acts - 1) * (weight * self.between).max((weight * self.window).div_ceil(4)))
     }
 
     /// Ticks of the refreshes that fall due while so many ticks of work are done, beside the waits that one may be

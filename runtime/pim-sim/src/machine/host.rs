@@ -1,8 +1,9 @@
 //! The host's path: bursts through the FR-FCFS controllers of all channels.
 //!
-//! The host gathers elements into bursts and asks for each burst once, row by row and in a row column by column over
-//! all banks: it has the whole array and may choose the order. Bytes of a burst that hold no element are masked when it
-//! is written.
+//! The host gathers elements into bursts and asks for each burst once: it has the whole array and may choose the order.
+//! It goes row by row, in a row by the banks' number in their group, and then column by column over the bank groups: so
+//! successive bursts are of other groups (tCCD_S), and while the banks of one number move data, those of the next one
+//! change their rows. Bytes of a burst that hold no element are masked when it is written.
 
 use super::account::{Bucket, ColumnEvent};
 use super::lanes::{CommandSource, Effect, Rules, Want, Work};
@@ -214,8 +215,9 @@ impl Machine<'_> {
         let [busy, read, written] = [t.bl.max(t.ccd_s), t.cl + t.bl, t.cwl + t.bl].map(|n| self.dram.config.ticks(n));
         let own = requests.into_iter().enumerate().filter(|(_, own)| !own.is_empty());
         let ends = self.dram.each(own, (start, bursts.len()), |channel, mut requests| {
-            // All banks open one row, and successive bursts go to other pseudo-channels and bank groups.
-            requests.sort_by_key(|Request { address: a, .. }| (a.row, a.column, a.bank, a.bankgroup, a.pc));
+            // Successive bursts go to other pseudo-channels and bank groups, and rows change in one bank of each group
+            // while another one is served.
+            requests.sort_by_key(|Request { address: a, .. }| (a.row, a.bank, a.column, a.bankgroup, a.pc));
             let log = &mut *channel.log;
             let sink = |i: crate::dram::Issued, cause| {
                 log.issued(&i, 1, true, place);

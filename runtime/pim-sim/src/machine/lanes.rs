@@ -182,7 +182,10 @@ impl Dram {
             })
             .collect();
         let one = |(mut channel, data): (Channel<'_>, D)| -> (Result<T, MachineStop>, Written) {
-            let done = channel.catch_up(start).and_then(|()| work(&mut channel, data));
+            let done = channel.catch_up(start).and_then(|()| {
+                channel.ready(start);
+                work(&mut channel, data)
+            });
             (done, channel.memory.written())
         };
         let threads = if commands < FEW { 1 } else { *threads };
@@ -246,6 +249,19 @@ impl Channel<'_> {
         self.session
             .idle(self.config, self.controller, until, |i| log.issued(&i, 1, false, SourceLine::default()))
             .map_err(|e| MachineStop::new(Fail::Time, e.to_string()))
+    }
+
+    /// Tells the bound when each bank may open a row, by what the steps before have left.
+    fn ready(&mut self, start: u64) {
+        let banks = self.config.org.banks_per_pc() as usize;
+        let (pre, session) = (self.log.bounds.precharge(), &*self.session);
+        let act = |bank| match session.open_row(bank) {
+            None => session.earliest(Command::Act, bank, start),
+            Some(_) => session.earliest(Command::PrePb, bank, start) + pre,
+        };
+        for pc in 0..self.config.org.pseudochannel as usize {
+            self.log.bounds.ready(pc, (pc * banks..(pc + 1) * banks).map(|bank| act(bank).saturating_sub(start)));
+        }
     }
 
     /// Runs the sources of some pseudo-channels from `start` on; returns the first tick after all data.

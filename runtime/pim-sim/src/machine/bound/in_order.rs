@@ -4,7 +4,13 @@
 //! reads to writes and back the bus turns, and a fence stands there, since the units' registers hold what goes on. A
 //! unit has eight registers of a file, so of the vectors that the host writes and units use, and of the results that
 //! units compute and store, there are no more between two turns. A row that changes where the direction does waits for
-//! both at once; as many as can are taken to do so. Into the units' modes and out of them all banks close.
+//! both at once; as many as can are taken to do so. Into the units' modes and out of them all banks close, so that
+//! behind that the first row of a bank waits, too.
+//!
+//! Products take vectors that the host has written. If each such vector is used as often as a file has registers, as
+//! many sums grow at a time, and two vectors would need more than both files have. So a burst is read once until the
+//! sums are stored, and whoever reads more bursts than a row has opens another one: of so many products not the rows
+//! count that there are, but those of the bursts that are read, less one for every eight results.
 
 use super::{BoundBy, LowerBound, same_bank, same_pch};
 use crate::dram::{Command, Config};
@@ -49,6 +55,16 @@ impl Gaps {
         if fences { gained.max().unwrap_or(0) } else { 0 }
     }
 
+    /// Ticks from PRE to ACT.
+    pub(super) fn precharge(&self) -> u64 {
+        self.row[0] - self.act[0]
+    }
+
+    /// What the bus takes to turn at least, beside the distance of two commands.
+    pub(super) fn least_turn(&self, column: u64) -> u64 {
+        self.turn[0].min(self.turn[1]).saturating_sub(column)
+    }
+
     /// The banks' last closing, in which refreshes take nothing.
     pub(super) fn last_close(&self) -> u64 {
         self.close[0]
@@ -71,8 +87,49 @@ pub(super) struct InOrder {
     /// Registers that the host has written, those that hold results which are not stored: bits by file.
     fed: [u8; 2],
     computed: [u8; 2],
+    /// How often the vectors that the host wrote were used, by file and register; 0 where the units wrote another one.
+    uses: [[u64; REGISTERS as usize]; 2],
+    /// Products of such vectors that were used as often as a file has registers.
+    products: u64,
+    /// Data rows that are the first of their bank since all closed, by their first command: those of banks that had
+    /// nothing open, and those of banks with a reserved row.
+    first: [[u64; 2]; 2],
     /// All banks closed.
     closes: u64,
+}
+
+/// What is known of the device and the step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Device {
+    /// Fences wait for data.
+    pub fences: bool,
+    /// Ticks from one column command to the next, of one bank and of many.
+    pub column: [u64; 2],
+    /// Ticks from a read, a write to the end of its data.
+    pub latency: [u64; 2],
+    /// Bursts of a row.
+    pub bursts: u64,
+}
+
+/// Rows that wait alike.
+#[derive(Clone, Copy, Debug)]
+struct Opened {
+    count: u64,
+    /// Ticks of one, beside another command and where the bus turns.
+    between: u64,
+    turning: u64,
+}
+
+/// Ticks of these rows, of which so many may open where the bus turns: those that gain most.
+fn opened(mut rows: [Opened; 3], mut turns: u64) -> u64 {
+    rows.sort_by_key(|row| std::cmp::Reverse(row.between.saturating_sub(row.turning)));
+    let mut ticks = 0;
+    for Opened { count, between, turning } in rows {
+        let shared = if turning < between { count.min(turns) } else { 0 };
+        turns -= shared;
+        ticks += shared * turning + (count - shared) * between;
+    }
+    ticks
 }
 
 impl InOrder {
@@ -84,6 +141,8 @@ impl InOrder {
             self.reserved[2] += u64::from(open);
         } else if !self.banks.insert(bank) {
             self.rows[usize::from(write)] += 1;
+        } else if self.closes > 0 {
+            self.first[usize::from(open)][usize::from(write)] += 1;
         }
     }
 
@@ -98,15 +157,18 @@ impl InOrder {
             Work::Feeds { file, register } => {
                 self.fed[file] |= 1 << register;
                 self.computed[file] &= !(1 << register);
+                self.uses[file][usize::from(register)] = 1;
             }
             Work::Steps { reads, written } => {
                 for (file, register) in reads.into_iter().flatten() {
+                    self.product(file, register, written);
                     let bit = 1 << register;
                     self.moved[file] += u64::from(self.fed[file] & bit != 0);
                     self.fed[file] &= !bit;
                 }
                 if let Some((file, register)) = written {
                     self.computed[file] |= 1 << register;
+                    self.uses[file][usize::from(register)] = 0;
                 }
             }
             Work::Stores { from } => {
@@ -118,13 +180,24 @@ impl InOrder {
         }
     }
 
-    /// What the step takes beside the distances of its column commands. `fences`: they wait for data.
-    pub(super) fn bound(
-        &self,
-        gaps: &Gaps,
-        (fences, [narrow, column]): (bool, [u64; 2]),
-        latency: [u64; 2],
-    ) -> LowerBound {
+    /// A step used a register, to go on with a sum in another one.
+    fn product(&mut self, file: usize, register: u8, written: Option<(usize, u8)>) {
+        let uses = &mut self.uses[file][usize::from(register)];
+        if *uses == 0 || written.is_none_or(|to| to == (file, register)) {
+            return;
+        }
+        // The first use makes two of what the host's writing made one.
+        *uses += 1;
+        self.products += match *uses - 1 {
+            n if n < REGISTERS => 0,
+            REGISTERS => REGISTERS,
+            _ => 1,
+        };
+    }
+
+    /// What the step takes beside the distances of its column commands.
+    pub(super) fn bound(&self, gaps: &Gaps, device: Device) -> LowerBound {
+        let Device { fences, column: [narrow, column], latency, bursts } = device;
         let over = |ticks: u64, under: u64| ticks.saturating_sub(under);
         // What a fence waits for behind a read, a write.
         let fence = if fences { latency } else { [1, 1] };
@@ -137,13 +210,25 @@ impl InOrder {
         let turning: u64 = (0..2).map(|n| turns[n] * over(turn[n], column)).sum();
         // Reads come behind writes, so that the rows that they open wait there, too.
         let mut rows = 0;
+        // Rows beside the first of all that are opened for products.
+        let read = (self.products.div_ceil(bursts)).saturating_sub(1 + self.moved[2].div_ceil(REGISTERS));
         for kind in 0..2 {
             let before = 1 - kind;
             let at_turn = over(fence[before] + gaps.row[kind], turn[before]);
             let wait = if self.banks.len() == 1 { gaps.pre[kind] } else { gaps.pre[kind].min(fence[0]).min(fence[1]) };
-            let between = over(wait + gaps.row[kind], column);
-            let shared = self.rows[kind].min(turns[before]);
-            rows += shared * at_turn.min(between) + (self.rows[kind] - shared) * between;
+            let first = |gap: u64| [over(gap, column), over(fence[before] + gap, turn[before])];
+            let [closed, replaced] = [first(gaps.act[kind]), first(gaps.row[kind])];
+            let again = if kind == 0 { read } else { 0 };
+            let all = [
+                Opened {
+                    count: self.rows[kind].max(again),
+                    between: over(wait + gaps.row[kind], column),
+                    turning: at_turn,
+                },
+                Opened { count: self.first[0][kind], between: closed[0], turning: closed[1] },
+                Opened { count: self.first[1][kind], between: replaced[0], turning: replaced[1] },
+            ];
+            rows += opened(all, turns[before]);
         }
         let [alone, together, reopened] = self.reserved;
         rows += alone * over(gaps.act[1], narrow) + together * over(gaps.act[1], column);
