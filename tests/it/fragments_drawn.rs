@@ -1,5 +1,5 @@
-//! Kernels of fragments that are drawn: shapes of blocks, orders of operands, parts of k, conditions that arrays decide,
-//! what is done to sums, where they go, and how often; sizes that are whole and odd ones.
+//! Kernels of fragments that are drawn: shapes of blocks, orders of operands, parts of k, conditions that arrays
+//! decide, what is done to sums, where they go, and how often; sizes that are whole and odd ones.
 
 use crate::engine::{Content, Noise, noise};
 use crate::ptx::build_unit;

@@ -43,6 +43,14 @@ pub(super) fn of(body: &Region) -> Option<Grid<'_>> {
     if !is_loop || !body.ops.iter().all(|op| std::ptr::eq(op, looped) || pure(op)) {
         return None;
     }
+    // A grid has no number of its core, and none of cores: the loop's bounds are the only use of both.
+    let alone = |value: &Value| {
+        let cast = by(body, &value.name).and_then(|op| op.operands.first());
+        uses(body, &value.name) == 1 && cast.is_some_and(|o| uses(body, &o.value.name) == 1)
+    };
+    if !["lower", "step"].iter().all(|slot| bound(slot).is_some_and(alone)) {
+        return None;
+    }
     let index = &looped.regions.first()?.args.first()?.name;
     let upper = bound("upper")?;
     Some(coordinates(body, looped, index, upper).unwrap_or(Grid { looped, dims: vec![(index, upper)], skipped: 0 }))
@@ -76,6 +84,15 @@ fn coordinates<'f>(body: &'f Region, looped: &'f Op, index: &'f Word, upper: &'f
     let used = |op: &Op| op.operands.iter().any(|o| o.value.name == *index);
     let again = dims.len() > 1 && ops[skipped..].iter().any(|op| used(op) || op.regions.iter().any(|r| any(r, &used)));
     (!again).then_some(Grid { looped, dims, skipped })
+}
+
+/// How often operations of a region, and of regions in it, have a value.
+fn uses(region: &Region, name: &Word) -> usize {
+    let of = |op: &Op| {
+        let own = op.operands.iter().filter(|o| o.value.name == *name).count();
+        own + op.regions.iter().map(|r| uses(r, name)).sum::<usize>()
+    };
+    region.ops.iter().map(of).sum()
 }
 
 fn any(region: &Region, f: &dyn Fn(&Op) -> bool) -> bool {

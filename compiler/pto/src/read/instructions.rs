@@ -67,8 +67,8 @@ impl Reader<'_> {
         let note = match op.row.name {
             _ if split => "half of the tile is for each of two vector cores, and a kernel runs on one",
             n if n.contains("push") || n.contains("pop") || n.contains("pipe") || n.contains("tfree") => {
-                "it is about the pipe between functions that run at once on the cube core and the vector cores, each in \
-                 an order of its own: a kernel has one order, and `ring` hands work on in it"
+                "it is about the pipe between functions that run at once on the cube core and the vector cores, each \
+                 in an order of its own: a kernel has one order, and `ring` hands work on in it"
             }
             n if n.contains("buffer") => {
                 "it is memory that another core writes, whose function runs at the same time in an order of its own: a \

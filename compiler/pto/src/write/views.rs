@@ -101,7 +101,13 @@ impl<'k> Writer<'k> {
                 continue;
             }
             let Some(stride) = self.poly(*stride) else { return Ok(None) };
-            let Some(k) = (0..strides.len()).rev().find(|k| free[*k] && strides[*k] == stride) else { return Ok(None) };
+            // Of modes with one stride those that have one index are none to go along.
+            let fits = |k: &usize| free[*k] && strides[*k] == stride;
+            let several = |k: &usize| self.defs.number(shape[*k]) != Some(1);
+            let mut last = (0..strides.len()).rev();
+            let Some(k) = last.clone().find(|k| fits(k) && several(k)).or_else(|| last.find(fits)) else {
+                return Ok(None);
+            };
             free[k] = false;
             along.push((k, *extent));
         }

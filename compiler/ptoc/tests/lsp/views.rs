@@ -234,7 +234,7 @@ fn pictures_and_streams() {
     let lenses = lenses.as_array().unwrap().iter().filter(|l| l["command"].is_null()).cloned().collect::<Vec<_>>();
     let titles: Vec<Value> =
         lenses.into_iter().map(|l| c.ask("codeLens/resolve", l)["command"]["title"].clone()).collect();
-    assert_eq!(titles[0], "show stream: 1018 cycles, 1.018 us");
+    assert_eq!(titles[0], "show stream: 1017 cycles, 1.017 us");
     assert!(titles[1].as_str().unwrap().starts_with("geopim: "), "{titles:?}");
     let settings = json!({"settings": {"ptoc": {"target": "hbm-pim"}}});
     c.server.notify("workspace/didChangeConfiguration", settings);
