@@ -304,7 +304,7 @@ fn backward(name: &str, [d, bm, bn]: [u32; 3], causal: bool) -> String {
     let wanted = |item: &String| item.contains("\nfn ") || item.contains(&format!("\nkernel {name}<"));
     let mut text: String = items.filter(wanted).collect();
     let value = |text: &str, name: &str, value: String| {
-        let (at, old) = (text.find(&format!("const {name} = ")).expect("it is there"), &text[..]);
+        let (at, old) = (text.find(&format!("const {name} = ")).expect("it is there"), text);
         let end = at + old[at..].find([',', '>']).expect("its end");
         let rest = old[end..].trim_start_matches(|c: char| !matches!(c, ',' | '>'));
         format!("{}const {name} = {value}{rest}", &old[..at])
