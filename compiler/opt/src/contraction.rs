@@ -90,11 +90,11 @@ pub struct FactorRounding {
     pub even: bool,
 }
 
-/// What happens to a tile in the whole kernel.
+/// How often a tile is read and written in the whole kernel.
 #[derive(Clone, Copy, Default)]
-struct Uses {
-    reads: u32,
-    writes: u32,
+pub(crate) struct Uses {
+    pub reads: u32,
+    pub writes: u32,
 }
 
 struct Finder<'k> {

@@ -23,7 +23,7 @@ pub use pages::{Pages, ScatteredRows, TableRows, scattered};
 pub use scalars::{Ramp, ramp};
 pub use steps::is_direct;
 
-use crate::contraction;
+use crate::contraction::{self, Uses};
 use crate::matrix_unit::{self, asks};
 use crate::rings::straight;
 use pressure::room;
@@ -197,13 +197,6 @@ fn gather(region: &Region, out: &mut Vec<(Span, contraction::Product)>) {
         out.extend(contraction::product(&stmt.op).map(|(p, _)| (stmt.span, p)));
         stmt.op.regions().for_each(|r| gather(r, out));
     }
-}
-
-/// How often a tile is read and written.
-#[derive(Clone, Copy, Default)]
-struct Uses {
-    reads: u32,
-    writes: u32,
 }
 
 struct Finder<'k> {

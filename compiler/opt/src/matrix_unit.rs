@@ -131,6 +131,9 @@ pub struct Numerics {
 
 /// The numerics of a kernel.
 pub fn numerics(kernel: &Kernel, target: &Target) -> Numerics {
+    if target.matrix_unit.is_empty() {
+        return Numerics::default();
+    }
     let kernel = &*straight(kernel);
     if let Ok(UnitProduct { factors, profile: Some(profile), .. }) = find(kernel, target) {
         return Numerics { sums: factors.map(|dtype| (dtype, profile)).into(), ..Numerics::default() };

@@ -80,9 +80,7 @@ impl Code<'_> {
     /// Slots are free whose barriers these are.
     fn let_go(&mut self, barriers: &[VReg]) {
         for barrier in barriers {
-            self.b.guard = Some((self.first, true));
-            self.b.sm90(Sm90::MbarrierArrive, &[], &[Src::Addr(Address::at(*barrier)), Src::Imm(1)]);
-            self.b.guard = None;
+            self.arrive_if(self.first, Address::at(*barrier));
         }
     }
 }

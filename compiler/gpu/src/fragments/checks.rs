@@ -9,7 +9,7 @@ use ptoc_opt::fragments::filled_by;
 use ptoc_ptx::{Address, Arith, AtomOp, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
 /// Arguments that a failure tells at most.
-pub(super) const ARGUMENTS: usize = SLOT - 1;
+const ARGUMENTS: usize = SLOT - 1;
 
 impl Code<'_> {
     /// Whether something in a region may end a block.
@@ -63,7 +63,7 @@ impl Code<'_> {
     }
 
     /// An argument of a check as 64 bits.
-    pub(super) fn word(&mut self, v: Value) -> Option<VReg> {
+    fn word(&mut self, v: Value) -> Option<VReg> {
         let src = self.value(v)?;
         Some(match src {
             Src::Reg(reg) => match self.b.class(reg) {

@@ -143,7 +143,7 @@ impl Code<'_> {
 
     /// Runs `body` on the thread that issues bulk copies: the only one, where threads bring nothing themselves.
     fn only_if_leads(&mut self, body: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
-        if !self.gathers {
+        if !self.plan.all_threads {
             return body(self);
         }
         let skip = self.b.label();
@@ -210,10 +210,15 @@ impl Code<'_> {
     /// Lets the producer have a slot: one lane of each warp says so.
     pub(super) fn release(&mut self, ring: usize) {
         let (.., free) = self.slot(ring);
-        self.b.guard = Some((self.first, true));
-        self.b.sm90(Sm90::MbarrierArrive, &[], &[Src::Addr(free), Src::Imm(1)]);
-        self.b.guard = None;
+        self.arrive_if(self.first, free);
         self.advance(ring);
+    }
+
+    /// One arrival at a barrier, where a predicate holds.
+    pub(super) fn arrive_if(&mut self, pred: VReg, barrier: Address) {
+        self.b.guard = Some((pred, true));
+        self.b.sm90(Sm90::MbarrierArrive, &[], &[Src::Addr(barrier), Src::Imm(1)]);
+        self.b.guard = None;
     }
 
     /// Zeros in the lines of a window from a number on, which products with nothing would meet otherwise: all consumers

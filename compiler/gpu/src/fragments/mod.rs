@@ -10,6 +10,7 @@
 mod accumulated;
 mod arguments;
 mod checks;
+mod chunks;
 mod elements;
 mod exponentials;
 mod gathered;
@@ -69,8 +70,6 @@ struct Code<'k> {
     maps: Vec<VReg>,
     /// Predicates that bulk copies can bring the arrays of windows, where a launch says so.
     mapped: Vec<Option<VReg>>,
-    /// All threads of the producer walk, since they bring some windows element by element.
-    gathers: bool,
     /// The predicate of the thread that issues bulk copies.
     leads: VReg,
     /// The end, the status, the block's number and the number of CTAs: of blocks whose checks may fail.
@@ -202,7 +201,6 @@ fn kernel_code(
     let done = b.label();
     let mut code = Code {
         mapped,
-        gathers: plan.all_threads,
         leads: yes,
         done,
         status,
@@ -266,9 +264,9 @@ impl Code<'_> {
         if let Some([count, _]) = registers.moved {
             self.b.sm90(Sm90::SetMaxReg { inc: false, count }, &[], &[]);
         }
-        // Bulk copies are one thread's work.
+        // Bulk copies are one thread's work; all walk where some windows are brought element by element.
         self.leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
-        if !self.gathers {
+        if !self.plan.all_threads {
             self.b.bra_if(self.leads, false, done);
         }
         self.start_rings();

@@ -4,9 +4,9 @@
 use super::Code;
 use super::loads::LINE;
 use ptoc_diagnostics::{Span, codes};
-use ptoc_ir::tile::{CheckData, CheckId, Value};
+use ptoc_ir::tile::{CheckData, CheckId, TensorId, Value};
 use ptoc_opt::fragments::{OperandSource, Pages};
-use ptoc_ptx::{Address, Arith, Cmp, Round, Sm90, Space, Src, Type, VReg};
+use ptoc_ptx::{Arith, Cmp, Round, Sm90, Src, Type, VReg};
 
 /// An entry of the table: whether it is looked up, its place in the table, and what it is.
 struct Entry {
@@ -38,7 +38,7 @@ impl Code<'_> {
             let row = self.b.arith(Arith::MadLo, Type::U32, &[entry.into(), step.into(), row.into()]);
             self.only_if(e.wanted, true, |c| c.copy_box(ring, n * pages.lines, [column, row]));
         }
-        if !self.gathers {
+        if !self.plan.all_threads {
             self.end_where_missing(&entries);
         }
         Some(())
@@ -47,7 +47,7 @@ impl Code<'_> {
     /// All threads of a producer that brings windows by elements, too, end where an entry is none.
     pub(super) fn end_producers(&mut self, ring: usize) -> Option<()> {
         let plan = self.plan;
-        if let (true, OperandSource::Pages(pages)) = (self.gathers, &plan.loads[ring].source) {
+        if let (true, OperandSource::Pages(pages)) = (plan.all_threads, &plan.loads[ring].source) {
             let entries = self.entries(ring, pages)?;
             self.end_where_missing(&entries);
         }
@@ -65,40 +65,53 @@ impl Code<'_> {
         let OperandSource::Pages(pages) = &plan.loads[ring].source else { return None };
         let entries = self.entries(ring, pages)?;
         self.wait_for(ring);
-        // Those that the lowering of the copy has made: of tables without entries (if they may be), of other numbers.
-        let rows: Vec<usize> = (0..self.checks.len()).filter(|n| self.is_of_entries(*n, pages.span)).collect();
-        let [no_entries @ .., outside] = &rows[..] else { return None };
         let extent = self.value(pages.extent)?;
         let extent = self.long_reg(extent);
-        let inner = &self.kernel.tensors[pages.table].shape[1..];
         for e in entries {
             let good = self.b.label();
             self.b.bra_if(e.bad, false, good);
-            let mut args = vec![e.entry, extent];
-            args.extend(self.coordinates_in_table(e.at, inner)?);
-            if let [none] = no_entries {
-                let some = self.b.label();
-                let any = self.b.setp(Cmp::Gt, Type::S64, extent, Src::Imm(0));
-                self.b.bra_if(any, true, some);
-                self.report(*none, &args);
-                self.b.bra(self.done);
-                self.b.place(some);
-            }
-            self.report(*outside, &args);
+            self.report_entry(pages.span, pages.table, (e.at, e.entry), extent)?;
             self.b.bra(self.done);
             self.b.place(good);
         }
         Some(())
     }
 
-    pub(super) fn is_of_entries(&self, row: usize, of: Span) -> bool {
+    /// The failure of the copy at a span whose table has no row or page of the array at this place: the rows of the
+    /// table of checks are those that the lowering of the copy has made, of arrays without entries (if they may be),
+    /// and of other numbers.
+    pub(super) fn report_entry(
+        &mut self,
+        span: Span,
+        table: TensorId,
+        (at, entry): (VReg, VReg),
+        extent: VReg,
+    ) -> Option<()> {
+        let rows: Vec<usize> = (0..self.checks.len()).filter(|n| self.is_of_entries(*n, span)).collect();
+        let [no_entries @ .., outside] = &rows[..] else { return None };
+        let kernel = self.kernel;
+        let mut args = vec![entry, extent];
+        args.extend(self.coordinates_in_table(at, &kernel.tensors[table].shape[1..])?);
+        if let [none] = no_entries {
+            let some = self.b.label();
+            let any = self.b.setp(Cmp::Gt, Type::S64, extent, Src::Imm(0));
+            self.b.bra_if(any, true, some);
+            self.report(*none, &args);
+            self.b.bra(self.done);
+            self.b.place(some);
+        }
+        self.report(*outside, &args);
+        Some(())
+    }
+
+    fn is_of_entries(&self, row: usize, of: Span) -> bool {
         let (id, span) = self.checks[row];
         let of_entries = |check: &CheckData| check.code == codes::TABLE_ENTRY;
         span == of && self.kernel.checks.get(CheckId::from_u32(id)).is_none_or(of_entries)
     }
 
     /// The coordinates of an element of a table: its number, or a row and a column.
-    pub(super) fn coordinates_in_table(&mut self, at: VReg, inner: &[Value]) -> Option<Vec<VReg>> {
+    fn coordinates_in_table(&mut self, at: VReg, inner: &[Value]) -> Option<Vec<VReg>> {
         let [columns] = inner else { return Some(vec![at]) };
         let columns = self.value(*columns)?;
         let row = self.b.arith(Arith::Div, Type::U64, &[at.into(), columns]);
@@ -112,18 +125,11 @@ impl Code<'_> {
         let (first, step) = (self.value(pages.first)?, self.value(pages.step)?);
         let (valid, extent) = (self.value(pages.valid)?, self.value(pages.extent)?);
         let (valid, extent) = (self.long_reg(valid), self.long_reg(extent));
-        let base = self.tensors[pages.table.as_u32() as usize];
         let mut out = Vec::new();
         for n in 0..self.rings[ring].lines / pages.lines {
             let wanted = self.b.setp(Cmp::Gt, Type::S64, valid, Src::Imm(u64::from(n * pages.lines)));
             let at = self.b.arith(Arith::MadLo, Type::U64, &[step, Src::Imm(n.into()), first]);
-            let address = self.b.arith(Arith::MadLo, Type::U64, &[at.into(), Src::Imm(4), base.into()]);
-            let entry = self.b.mov(Type::U32, Src::Imm(0));
-            self.b.guard = Some((wanted, true));
-            let from = Src::Addr(Address::at(address));
-            self.b.push(ptoc_ptx::Op::Ld(Space::Global, Type::B32), &[entry], &[from]);
-            self.b.guard = None;
-            let entry = self.b.cvt(Type::S64, Type::S32, Round::None, entry);
+            let entry = self.entry(pages.table, at, wanted);
             let outside = self.b.setp(Cmp::Ge, Type::U64, entry, extent);
             let bad = self.b.arith(Arith::And, Type::Pred, &[outside.into(), wanted.into()]);
             out.push(Entry { wanted, bad, at, entry });

@@ -1,19 +1,12 @@
 //! Rows that a table lists: those of a left operand, which the producer's threads bring, zeros where there is none, and
 //! those of a result, which consumers store where the table says.
 
-use super::loads::LINE;
+use super::chunks::{CHUNK, CHUNKS, HALF};
 use super::{Code, GROUP};
-use ptoc_ir::tile::Copy;
-use ptoc_opt::fragments::{PART, TableRows, scattered};
+use ptoc_ir::tile::{Copy, TensorId};
+use ptoc_opt::fragments::{PART, ScatteredRows, TableRows, scattered};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Shfl, Space, Src, Type, VReg};
 use ptoc_tensor::DType;
-
-/// Elements of 16 bytes, and how many times as many a line of a part has.
-const CHUNK: u32 = 8;
-const CHUNKS: u32 = PART / CHUNK;
-
-/// Bytes of an element.
-const HALF: u64 = 2;
 
 /// Chunks of a thread whose loads are under way at once: as many as it has registers for.
 const AHEAD: u32 = 4;
@@ -80,7 +73,7 @@ impl Code<'_> {
         let inside = self.b.setp(Cmp::Lt, Type::S64, long, part.valid[0]);
         let (first, step) = (self.value(rows.first)?, self.value(rows.step)?);
         let at = self.b.arith(Arith::MadLo, Type::U64, &[long.into(), step, first]);
-        let entry = self.entry(rows, at, inside);
+        let entry = self.entry(rows.table, at, inside);
         let known = self.b.setp(Cmp::Lt, Type::U64, entry, part.extent);
         let there = self.b.arith(Arith::And, Type::Pred, &[known.into(), inside.into()]);
         let row = self.b.arith(Arith::MadLo, Type::U64, &[entry.into(), part.pitch.into(), part.array.into()]);
@@ -88,27 +81,17 @@ impl Code<'_> {
     }
 
     /// An entry of a table as 64 bits; negative ones are beyond every extent. 0 where a predicate does not hold.
-    pub(super) fn entry(&mut self, rows: &TableRows, at: VReg, wanted: VReg) -> VReg {
-        let base = self.tensors[rows.table.as_u32() as usize];
+    pub(super) fn entry(&mut self, table: TensorId, at: VReg, wanted: VReg) -> VReg {
+        let base = self.tensors[table.as_u32() as usize];
         let address = self.b.arith(Arith::MadLo, Type::U64, &[at.into(), Src::Imm(4), base.into()]);
         let entry = self.b.mov(Type::U32, Src::Imm(0));
         self.b.guard = Some((wanted, true));
         self.b.push(Ptx::Ld(Space::Global, Type::B32), &[entry], &[Src::Addr(Address::at(address))]);
         self.b.guard = None;
-        match self.kernel.tensors[rows.table].dtype {
+        match self.kernel.tensors[table].dtype {
             DType::U32 => self.b.cvt(Type::U64, Type::U32, Round::None, entry),
             _ => self.b.cvt(Type::S64, Type::S32, Round::None, entry),
         }
-    }
-
-    /// Where chunk `n` of this thread lies in shared memory: its line, its place in the line, its address.
-    fn place_of_chunk(&mut self, part: &Part, chunk: VReg) -> [VReg; 3] {
-        let of_line = self.u32(Arith::And, chunk, CHUNKS - 1);
-        let line = self.u32(Arith::Shr, chunk, CHUNKS.ilog2());
-        let turned = self.u32(Arith::And, line, CHUNKS - 1);
-        let turned = self.b.arith(Arith::Xor, Type::B32, &[of_line.into(), turned.into()]);
-        let place = self.at(line, LINE, part.to);
-        [line, of_line, self.at(turned, CHUNK * HALF as u32, place)]
     }
 
     /// Some chunks of a thread, all loads in front of all stores.
@@ -116,7 +99,7 @@ impl Code<'_> {
         let mut loaded = Vec::new();
         for n in first..first + count {
             let chunk = self.u32(Arith::Add, self.thread, n * GROUP);
-            let [line, of_line, place] = self.place_of_chunk(part, chunk);
+            let [line, of_line, place] = self.place_of_chunk(part.to, chunk);
             let (row, there) = self.listed_row(rows, part, line)?;
             let bytes = self.u32(Arith::Shl, of_line, (CHUNK * HALF as u32).ilog2());
             let bytes = self.long(bytes);
@@ -129,69 +112,43 @@ impl Code<'_> {
             loaded.push((place, words, exists));
         }
         for (place, words, exists) in loaded {
-            self.store_chunk(place, &words, exists);
+            self.b.guard = Some((exists, true));
+            self.store_chunk(place, &words);
+            self.b.guard = None;
         }
         Some(())
-    }
-
-    fn store_chunk(&mut self, place: VReg, words: &[VReg], exists: VReg) {
-        let mut srcs = vec![Src::Addr(Address::at(place))];
-        srcs.extend(words.iter().map(|w| Src::Reg(*w)));
-        self.b.guard = Some((exists, true));
-        self.b.push(Ptx::St(Space::Shared, Type::B32), &[], &srcs);
-        self.b.guard = None;
     }
 
     /// The same element by element.
     fn gather_elements(&mut self, rows: &TableRows, part: &Part, lines: u32) -> Option<()> {
-        let chunk = self.b.mov(Type::U32, self.thread);
-        let (head, end) = (self.b.label(), self.b.label());
-        self.b.place(head);
-        let over = self.b.setp(Cmp::Ge, Type::U32, chunk, Src::Imm(u64::from(lines * CHUNKS)));
-        self.b.bra_if(over, true, end);
-        let [line, of_line, place] = self.place_of_chunk(part, chunk);
-        let (row, there) = self.listed_row(rows, part, line)?;
-        let first = self.u32(Arith::Shl, of_line, CHUNK.ilog2());
-        let first = self.long(first);
-        let at = self.b.arith(Arith::MadLo, Type::U64, &[first.into(), Src::Imm(HALF), row.into()]);
-        let first = self.b.arith(Arith::Add, Type::U64, &[first.into(), part.from.into()]);
-        let mut halves = Vec::new();
-        for e in 0..u64::from(CHUNK) {
-            let index = self.b.arith(Arith::Add, Type::U64, &[first.into(), Src::Imm(e)]);
-            let good = self.b.setp(Cmp::Lt, Type::S64, index, part.valid[1]);
-            let good = self.b.arith(Arith::And, Type::Pred, &[good.into(), there.into()]);
-            let half = self.b.reg(Class::B16);
-            self.b.set(half, Type::B16, Src::Imm(0));
-            self.b.guard = Some((good, true));
-            let from = Address { disp: (HALF * e) as i32, ..Address::at(at) };
-            self.b.push(Ptx::Ld(Space::Global, Type::B16), &[half], &[Src::Addr(from)]);
-            self.b.guard = None;
-            halves.push(half);
-        }
-        let words: Vec<VReg> = halves.chunks(2).map(|pair| self.b.pack(pair[0], pair[1])).collect();
-        self.store_chunk(place, &words, self.yes);
-        self.b.push(Ptx::Arith(Arith::Add, Type::U32), &[chunk], &[chunk.into(), Src::Imm(GROUP.into())]);
-        self.b.bra(head);
-        self.b.place(end);
-        Some(())
+        self.each_chunk(lines, |c, chunk| {
+            let [line, of_line, place] = c.place_of_chunk(part.to, chunk);
+            let (row, there) = c.listed_row(rows, part, line)?;
+            let first = c.u32(Arith::Shl, of_line, CHUNK.ilog2());
+            let first = c.long(first);
+            let at = c.b.arith(Arith::MadLo, Type::U64, &[first.into(), Src::Imm(HALF), row.into()]);
+            let first = c.b.arith(Arith::Add, Type::U64, &[first.into(), part.from.into()]);
+            let words = c.elements_of_chunk(at, first, part.valid[1].into(), there);
+            c.store_chunk(place, &words);
+            Some(())
+        })
     }
 
     // ---- results ----------------------------------------------------------------------------------------------------
 
     /// Stores rows where a table says. The block fails at the first entry that is none.
     pub(super) fn scatter(&mut self, copy: &Copy) -> Option<()> {
-        if self.produces {
-            return self.rows_exist(copy);
-        }
         let found = scattered(self.kernel, &self.defs, copy)?;
-        self.rows_exist(copy)?;
+        self.rows_exist(&found)?;
+        if self.produces {
+            return Some(());
+        }
         self.store_rows(&found)
     }
 
     /// Ends the block where an entry of the valid rows is none. Every warp looks at all of them, so that all threads
     /// know the first.
-    fn rows_exist(&mut self, copy: &Copy) -> Option<()> {
-        let found = scattered(self.kernel, &self.defs, copy)?;
+    fn rows_exist(&mut self, found: &ScatteredRows) -> Option<()> {
         let rows = &found.rows;
         let capacity = found.tile.rows;
         let (valid, extent) = (self.value(rows.valid.0)?, self.value(rows.extent)?);
@@ -204,7 +161,7 @@ impl Code<'_> {
             let long = self.long(row);
             let wanted = self.b.setp(Cmp::Lt, Type::S64, long, valid);
             let at = self.b.arith(Arith::MadLo, Type::U64, &[long.into(), step, first]);
-            let entry = self.entry(rows, at, wanted);
+            let entry = self.entry(rows.table, at, wanted);
             let outside = self.b.setp(Cmp::Ge, Type::U64, entry, extent);
             let missing = self.b.arith(Arith::And, Type::Pred, &[outside.into(), wanted.into()]);
             bad = self.b.selp(Type::B32, row, bad, missing);
@@ -221,22 +178,9 @@ impl Code<'_> {
         if !self.produces {
             let long = self.long(bad);
             let at = self.b.arith(Arith::MadLo, Type::U64, &[long.into(), step, first]);
-            let entry = self.entry(rows, at, self.yes);
-            let kernel = self.kernel;
-            let mut args = vec![entry, extent];
-            args.extend(self.coordinates_in_table(at, &kernel.tensors[rows.table].shape[1..])?);
+            let entry = self.entry(rows.table, at, self.yes);
             let span = self.spans.last().copied()?;
-            let all: Vec<usize> = (0..self.checks.len()).filter(|n| self.is_of_entries(*n, span)).collect();
-            let [no_entries @ .., outside] = &all[..] else { return None };
-            if let [none] = no_entries {
-                let some = self.b.label();
-                let any = self.b.setp(Cmp::Gt, Type::S64, extent, Src::Imm(0));
-                self.b.bra_if(any, true, some);
-                self.report(*none, &args);
-                self.b.bra(self.done);
-                self.b.place(some);
-            }
-            self.report(*outside, &args);
+            self.report_entry(span, rows.table, (at, entry), extent)?;
         }
         self.b.bra(self.done);
         self.b.place(good);

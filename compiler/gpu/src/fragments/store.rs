@@ -86,7 +86,7 @@ impl Code<'_> {
             let row = self.b.arith(Arith::Add, Type::U64, &[row.into(), Src::Imm(n)]);
             let inside = self.b.setp(Cmp::Lt, Type::S64, row, valid[0]);
             let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), step, first]);
-            let entry = self.entry(rows, at, inside);
+            let entry = self.entry(rows.table, at, inside);
             let at = self.b.arith(Arith::MadLo, Type::U64, &[entry.into(), stride, start.into()]);
             (self.b.arith(Arith::MadLo, Type::U64, &[at.into(), Src::Imm(size), base.into()]), inside)
         });

@@ -66,11 +66,14 @@ pub fn compile_kernel(
     options: &Options,
 ) -> Result<Compiled, Refused> {
     let kernel = &*straight(kernel);
-    match (matrix_unit::find(kernel, target), several(kernel, target)) {
-        (Ok(product), _) if !exact || product.profile.is_none() => compile(&product, kernel, target, module),
-        (_, Ok(products)) if !exact => fragments::compile(&products, module),
-        _ => crate::emit::compile(module, options),
+    match matrix_unit::find(kernel, target) {
+        Ok(product) if !exact || product.profile.is_none() => return compile(&product, kernel, target, module),
+        _ => {}
     }
+    if !exact && let Ok(products) = several(kernel, target) {
+        return fragments::compile(&products, module);
+    }
+    crate::emit::compile(module, options)
 }
 
 /// The shape of the code.

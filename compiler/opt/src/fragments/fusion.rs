@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out.
 pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
     let seen = memories::seen_by(kernel, target);
-    match seen.gpu.is_some() && (find(kernel, &seen).is_ok() || matrix_unit::find(&straight(kernel), &seen).is_ok()) {
+    match seen.gpu.is_some() && (matrix_unit::find(&straight(kernel), &seen).is_ok() || find(kernel, &seen).is_ok()) {
         true => Cow::Owned(seen.into_owned().before_fusion(Loc::Vec)),
         false => seen,
     }
