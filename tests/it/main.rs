@@ -8,6 +8,7 @@ mod batched;
 mod blocks;
 mod bounds;
 mod bytes;
+mod clusters;
 mod conversions;
 mod copies;
 mod corpus;

@@ -97,6 +97,7 @@ impl Ptx {
             return Ok(Ok(tensors.to_vec()));
         }
         let ctas = if adds_floats(&self.kernel) { 1 } else { blocks.min(1 + (seed % 4) as u32) };
+        let ctas = ctas.next_multiple_of(self.code.abi.cluster);
         let mut global = Global::default();
         let mut addresses = Vec::new();
         for tensor in tensors {

@@ -89,6 +89,7 @@ impl UnitCompiler {
         let nowhere = Module {
             spread: Vec::new(),
             raster: None,
+            cluster: Vec::new(),
             name: "".into(),
             tensors: Vec::new(),
             spaces: PrimaryMap::new(),

@@ -135,7 +135,11 @@ fn in_part(part: StatementPart<'_>, place: Span, found: &mut Option<Name>) {
         StatementPart::Value(e) | StatementPart::Type(e) | StatementPart::Target(e) => in_expr(e, place, found),
         StatementPart::Arguments(args) => args.iter().for_each(|a| in_expr(&a.value, place, found)),
         StatementPart::Block(_, body) => in_block(body, place, found),
-        StatementPart::Local { .. } | StatementPart::On(_) | StatementPart::Attributes(_) | StatementPart::Role(_) => {}
+        StatementPart::Local { .. }
+        | StatementPart::Named(_)
+        | StatementPart::On(_)
+        | StatementPart::Attributes(_)
+        | StatementPart::Role(_) => {}
     }
 }
 

@@ -11,6 +11,7 @@ mod builtins;
 mod called;
 mod calls;
 mod cells;
+mod clauses;
 mod closures;
 mod control;
 mod convert;

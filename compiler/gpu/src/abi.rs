@@ -59,6 +59,8 @@ pub struct Abi {
     pub raster: Option<Raster>,
     /// Blocks of the grid that are one turn of a CTA, along each dimension; 1 along those that are not there.
     pub spans: Vec<u64>,
+    /// CTAs of a cluster, which take a turn together; 1 for none.
+    pub cluster: u32,
     /// Of a product on the tensor cores, what else a launch passes.
     pub gemm: Option<GemmAbi>,
     /// Of products in a row, the arrays of their operands.
@@ -93,7 +95,7 @@ impl Abi {
     pub fn ctas(&self, resident: u32, extents: &[i64]) -> u32 {
         let turns = self.turns(extents).iter().fold(1u64, |all, n| all.saturating_mul(*n as u64));
         if self.gemm.is_some() {
-            return turns.clamp(1, u64::from(resident.max(1))) as u32;
+            return turns.clamp(1, u64::from((resident / self.cluster).max(1))) as u32 * self.cluster;
         }
         turns.clamp(1, self.most_ctas().max(u64::from(resident)).max(1)) as u32
     }

@@ -192,6 +192,7 @@ pub fn compile(module: &Module, options: &Options) -> Result<Compiled, Refused> 
         scratch: homes.scratch,
         raster: module.raster,
         spans: spans.clone(),
+        cluster: 1,
         gemm: None,
         arrays: Vec::new(),
     };

@@ -1,7 +1,8 @@
 //! Copies and matrix products along nests.
 
+use super::clusters::Window;
 use super::machine::Machine;
-use super::nest::{BoundSide, Spot, for_each_point, points};
+use super::nest::{BoundSide, Limit, Spot, for_each_point, points};
 use super::traffic::{Conflict, Home, Traffic};
 use super::trap::Trap;
 use super::wording::{self, Meeting};
@@ -21,6 +22,12 @@ impl Machine<'_, '_> {
         self.spend(count)?;
         let (dst, src) = (self.side(&copy.dst)?, self.side(&copy.src)?);
         let guards = self.limits(&copy.guards);
+        if let BoundSide::Tensor { tensor, at, tables, .. } = &src
+            && tables.is_empty()
+        {
+            let guards: Vec<i64> = guards.iter().flat_map(Limit::numbers).collect();
+            self.loads(|| Window::new(*tensor, &[&[at.start], &at.strides, &extents, &guards]));
+        }
         let fill = copy.fill.map(|v| self.get(v));
         let mut watch = self.watch(&dst, &[&src], count);
         let mut tally = Tally::default();

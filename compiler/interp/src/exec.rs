@@ -157,6 +157,13 @@ impl<'k> Machine<'k, '_> {
     /// Reads an element; half bytes are not counted in the statistics here. [`Self::adapt`] came before.
     pub(super) fn element_read(&mut self, tensor: TensorId, elem: Elem, index: i64) -> TrapResult<u64> {
         self.touch_tensor(tensor, elem, index, TouchKind::Read);
+        let halves = match elem {
+            Elem::Whole(dtype) => 2 * dtype.size() as u64,
+            Elem::U4 | Elem::I4 => 1,
+        };
+        let moved = &mut self.moved[tensor];
+        moved[0] += halves;
+        moved[1] += if self.fetched { 0 } else { halves };
         let t = &mut self.tensors[tensor];
         let result = match elem {
             Elem::Whole(dtype) => {
@@ -175,6 +182,7 @@ impl<'k> Machine<'k, '_> {
         self.touch_tensor(tensor, Elem::Whole(dtype), index, TouchKind::Write);
         let t = &mut self.tensors[tensor];
         self.stats.bytes_written += dtype.size() as u64;
+        self.moved[tensor][2] += 2 * dtype.size() as u64;
         let result = t.write_as(dtype, index, bits, self.block);
         result.or_else(|fault| self.tensor_fault(tensor, Elem::Whole(dtype), index, fault, "write"))
     }
@@ -199,6 +207,7 @@ impl<'k> Machine<'k, '_> {
         let (ty, size) = (Ty::D(dtype), dtype.size() as u64);
         self.stats.bytes_read += size;
         self.stats.bytes_written += size;
+        self.moved[tensor].iter_mut().for_each(|halves| *halves += 2 * size);
         let result = t.update(index, self.block, |old| match update.op {
             AtomicOp::Add => scalar::binary(BinOp::Add, ty, old, value),
             AtomicOp::Max => scalar::binary(BinOp::Max, ty, old, value),

@@ -1,5 +1,6 @@
 //! PTO instructions. Sources are read whole before the destination is written, so a tile may be both.
 
+use super::clusters::Window;
 use super::exec::BoundWindow;
 use super::fixpipe;
 use super::machine::Machine;
@@ -352,6 +353,7 @@ impl<'k> Machine<'k, '_> {
         let w = self.window(d)?;
         let view = self.matching(v, &w)?;
         self.spend((w.rows * w.cols) as u64)?;
+        self.loads(|| Window::new(v.tensor, &[&[view.offset], &view.shape, &view.strides]));
         for i in 0..w.rows {
             for j in 0..w.cols {
                 let bits = self.tensor_read(v.tensor, view.element(&[i as i64, j as i64]))?;

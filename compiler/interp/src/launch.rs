@@ -117,10 +117,25 @@ pub struct Stats {
     pub blocks: u64,
     /// Steps, as [`Options::fuel`] counts them.
     pub steps: u64,
+    /// What was read and written of each tensor, by its name.
+    pub tensors: BTreeMap<String, TensorBytes>,
+    /// Clusters whose blocks loaded anything.
+    pub clusters: u64,
     /// Bytes read from tensors.
     pub bytes_read: u64,
     /// Bytes written to tensors.
     pub bytes_written: u64,
     /// Bytes moved from tile to tile by TMOV and `copy`.
     pub bytes_moved: u64,
+}
+
+/// Bytes of a tensor that a run moved. Two elements of four bits are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TensorBytes {
+    /// What blocks read.
+    pub read: u64,
+    /// What of it came from memory: loads that blocks of a cluster share do so once.
+    pub fetched: u64,
+    /// What blocks wrote.
+    pub written: u64,
 }

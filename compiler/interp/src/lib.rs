@@ -19,6 +19,7 @@
 //! *Numbers* are those of [`ptoc_ir::scalar`] and of the `exec` module; nothing here rounds on its own.
 
 mod cells;
+mod clusters;
 mod copy;
 pub mod cost;
 mod exec;
@@ -41,7 +42,7 @@ pub(crate) mod traffic;
 mod trap;
 pub(crate) mod wording;
 
-pub use launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, TensorArg, Unwritten};
+pub use launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, TensorArg, TensorBytes, Unwritten};
 pub use observe::{End, Observer, RunningKernel, Storage, Unread};
 pub use pipes::{
     BlockTimeline, Cause, EventElement, Lane, Moment, Order, Pipes, Signal, Slice, Stall, StallInterval, Timing,

@@ -1,6 +1,7 @@
 //! The state of a run, the launch, and structured control.
 
-use super::launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, Unwritten};
+use super::clusters::{Clusters, Window};
+use super::launch::{InterpreterLaunch, InterpreterOutcome, Options, Stats, TensorBytes, Unwritten};
 use super::observe::{End, Observer, RunningKernel};
 use super::overlap::Overlaps;
 use super::pipes::Running;
@@ -9,10 +10,10 @@ use super::tensors::{self, Tensor, Tensors};
 use super::tiles::Tiles;
 use super::trap::Trap;
 use super::wording::Words;
-use cranelift_entity::{EntitySet, PrimaryMap};
+use cranelift_entity::{EntitySet, PrimaryMap, SecondaryMap};
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::scalar;
-use ptoc_ir::tile::{Kernel, Label, Op, Region, TensorDir, Ty, Value, used_values};
+use ptoc_ir::tile::{Kernel, Label, Op, Region, TensorDir, TensorId, Ty, Value, used_values};
 use std::ops::ControlFlow;
 
 /// What comes after a statement.
@@ -51,6 +52,12 @@ pub(super) struct Machine<'k, 'l> {
     pub overlaps: Option<Box<Overlaps>>,
     /// Values that something uses, if pipes run at the same time.
     pub pipes_used: EntitySet<Value>,
+    /// Loads that blocks share, if the grid has clusters.
+    pub clusters: Option<Box<Clusters>>,
+    /// Another block has fetched what the running statement loads.
+    pub fetched: bool,
+    /// Half bytes of each tensor: read, fetched, written.
+    pub moved: SecondaryMap<TensorId, [u64; 3]>,
 }
 
 type TrapResult<T = ()> = Result<T, Trap>;
@@ -98,6 +105,9 @@ impl<'k, 'l> Machine<'k, 'l> {
             touches: None,
             overlaps: None,
             pipes_used: EntitySet::new(),
+            clusters: (!k.cluster.is_empty()).then(|| Box::new(Clusters::new(&k.cluster))),
+            fetched: false,
+            moved: SecondaryMap::new(),
         }
     }
 
@@ -266,6 +276,9 @@ impl<'k, 'l> Machine<'k, 'l> {
             for (dim, &i) in k.grid.iter().zip(&at) {
                 self.set(dim.index, i as u64);
             }
+            if let Some(clusters) = &mut self.clusters {
+                clusters.begin(&at);
+            }
             self.stats.blocks += 1;
             self.span = k.span;
             // A block without statements takes time too.
@@ -296,6 +309,8 @@ impl<'k, 'l> Machine<'k, 'l> {
             }
         }
         let timing = self.pipes.take().and_then(|pipes| pipes.timing());
+        self.stats.clusters = self.clusters.as_ref().map_or(0, |clusters| clusters.begun());
+        self.stats.tensors = self.tensors.keys().map(|t| (self.tensor_name(t).to_owned(), self.bytes_of(t))).collect();
         Ok(InterpreterOutcome { stats: self.stats.clone(), unwritten, timing })
     }
 
@@ -438,6 +453,7 @@ impl<'k, 'l> Machine<'k, 'l> {
             Op::Continue(label) => Ok(Flow::Continue(*label)),
             Op::Leave(label) => Ok(Flow::Leave(*label)),
             _ => {
+                self.fetched = false;
                 self.issue(op, span)?;
                 Ok(Flow::Next)
             }
@@ -463,6 +479,19 @@ impl<'k, 'l> Machine<'k, 'l> {
             help: data.help.as_deref().map(fill),
             block: self.coordinates.clone(),
             ..Trap::new(data.code, data.span, fill(&data.message))
+        }
+    }
+
+    /// What the run moved of a tensor.
+    fn bytes_of(&self, tensor: TensorId) -> TensorBytes {
+        let [read, fetched, written] = self.moved[tensor].map(|halves| halves.div_ceil(2));
+        TensorBytes { read, fetched, written }
+    }
+
+    /// The running statement loads a window: whether another block of the cluster has fetched it.
+    pub fn loads(&mut self, window: impl FnOnce() -> Window) {
+        if let Some(clusters) = &mut self.clusters {
+            self.fetched = clusters.shared(window());
         }
     }
 

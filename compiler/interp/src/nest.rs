@@ -68,6 +68,11 @@ pub(super) struct Limit {
 }
 
 impl Limit {
+    /// Where it holds, as numbers: two limits are the same where these are.
+    pub fn numbers(&self) -> impl Iterator<Item = i64> + '_ {
+        [self.bound, self.at.start].into_iter().chain(self.at.strides.iter().copied())
+    }
+
     pub fn holds(&self, point: &[i64]) -> bool {
         self.at.at(point).is_some_and(|at| at < i128::from(self.bound))
     }

@@ -205,6 +205,7 @@ impl<'k> Lower<'k> {
             spaces: self.spaces,
             arena: 0,
             raster: self.kernel.raster,
+            cluster: self.kernel.cluster.clone(),
             spread: spread.into_iter().map(|d| d as u32).collect(),
             checks: self.check_rows,
             bounds: Vec::new(),

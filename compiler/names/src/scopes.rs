@@ -31,6 +31,8 @@ pub enum StatementPart<'a> {
     Block(Option<(&'a Ident, &'a Expr)>, &'a Block),
     /// Who has the blocks of a grid: coordinates belong to the target.
     On(&'a Expr),
+    /// A name that stands for itself: what `cluster` counts blocks along.
+    Named(&'a Ident),
     /// Before a loop.
     Attributes(&'a [Attr]),
     /// Who issues a block.
@@ -84,7 +86,11 @@ pub fn parts<'a>(stmt: &'a Stmt, f: &mut dyn FnMut(StatementPart<'a>)) {
             }
             clauses.iter().for_each(|c| match c {
                 GridClause::On(e) => f(StatementPart::On(e)),
-                GridClause::Option(_, args) => f(StatementPart::Arguments(args)),
+                GridClause::Option(clause, args) => {
+                    let names = args.iter().filter_map(|a| a.name.as_ref()).filter(|_| clause.name == "cluster");
+                    names.for_each(|name| f(StatementPart::Named(name)));
+                    f(StatementPart::Arguments(args));
+                }
             });
         }
         StmtKind::Return(None) | StmtKind::Break | StmtKind::Continue | StmtKind::Error => {}

@@ -5,6 +5,7 @@
 //! ```text
 //! entry NAME            the kernel
 //! threads N             of a CTA
+//! cluster N             CTAs of a cluster, 1 for none
 //! ctas N                at most, and no more than there is room for at once
 //! turns N               or this: so many CTAs, whether there is room or not
 //! shared N              bytes
@@ -71,6 +72,8 @@ struct Given {
     entry: String,
     threads: u32,
     ctas: u32,
+    /// CTAs of a cluster, if there are any.
+    cluster: Option<u32>,
     turns: Option<u32>,
     shared: u32,
     params: Vec<Param>,
@@ -90,6 +93,7 @@ fn read(folder: &Path) -> Result<Given, Box<dyn Error>> {
         match words[..] {
             ["entry", name] => given.entry = name.into(),
             ["threads", n] => given.threads = n.parse()?,
+            ["cluster", n] => given.cluster = Some(n.parse()?).filter(|n| *n > 1),
             ["ctas", n] => given.ctas = n.parse()?,
             ["turns", n] => given.turns = Some(n.parse()?),
             ["shared", n] => given.shared = n.parse()?,
@@ -176,7 +180,10 @@ fn one(context: &Context<'_>, folder: &Path, times: u32) -> Result<String, Box<d
         Ok(())
     };
     // CTAs with scratch memory are persistent: more than there is room for would wait for the others.
-    let room = function.resident(given.threads)? * context.multiprocessors()?;
+    let room = match given.cluster {
+        Some(cluster) => function.resident_in_clusters(given.threads, cluster)?.max(cluster as i32),
+        None => function.resident(given.threads)? * context.multiprocessors()?,
+    };
     let ctas = given.turns.unwrap_or(given.ctas.min(room.max(1) as u32));
     let map = |(of, matrix): &(usize, Matrices)| {
         let base = params.get(*of).copied().unwrap_or(0) + matrix.base;

@@ -1,6 +1,6 @@
 //! A device with its memory, modules and launches.
 
-use crate::driver::{DevicePtr, Driver, Handle};
+use crate::driver::{CLUSTER_DIMENSION, ClusterConfig, DevicePtr, Driver, Handle, LaunchAttribute};
 use crate::error::{Code, Error};
 use crate::tensor_map::TensorMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -393,6 +393,30 @@ impl Function<'_> {
         let result = unsafe { (driver.f.occupancy)(&mut count, self.function, threads as c_int, self.shared as usize) };
         driver.check(result, "cuOccupancyMaxActiveBlocksPerMultiprocessor")?;
         Ok(count)
+    }
+
+    /// CTAs of so many threads, in clusters of more than one, that the device runs at once.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn resident_in_clusters(&self, threads: u32, cluster: u32) -> Result<i32, Error> {
+        let driver = self.context.driver;
+        let mut value = [0; 16];
+        value[..3].copy_from_slice(&[cluster, 1, 1]);
+        let attribute = LaunchAttribute { id: CLUSTER_DIMENSION, pad: [0; 4], value };
+        let config = ClusterConfig {
+            grid: [cluster, 1, 1],
+            block: [threads, 1, 1],
+            shared: self.shared,
+            stream: null_mut(),
+            attributes: &attribute,
+            count: 1,
+        };
+        let mut clusters = 0;
+        // SAFETY: the pointers are to live values, which the call reads.
+        let result = unsafe { (driver.f.active_clusters)(&mut clusters, self.function, &config) };
+        driver.check(result, "cuOccupancyMaxActiveClusters")?;
+        Ok(clusters * cluster as c_int)
     }
 
     /// Registers of a thread, and bytes of its local memory: what did not fit them.

@@ -33,6 +33,28 @@ macro_rules! functions {
     };
 }
 
+/// A `CUlaunchAttribute`: its kind, and 64 bytes of a value.
+#[repr(C)]
+pub(crate) struct LaunchAttribute {
+    pub(crate) id: c_uint,
+    pub(crate) pad: [u8; 4],
+    pub(crate) value: [c_uint; 16],
+}
+
+/// `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`: CTAs of a cluster, in three dimensions.
+pub(crate) const CLUSTER_DIMENSION: c_uint = 4;
+
+/// A `CUlaunchConfig`.
+#[repr(C)]
+pub(crate) struct ClusterConfig {
+    pub(crate) grid: [c_uint; 3],
+    pub(crate) block: [c_uint; 3],
+    pub(crate) shared: c_uint,
+    pub(crate) stream: Handle,
+    pub(crate) attributes: *const LaunchAttribute,
+    pub(crate) count: c_uint,
+}
+
 functions! {
     init = "cuInit" (c_uint);
     version = "cuDriverGetVersion" (*mut c_int);
@@ -62,6 +84,7 @@ functions! {
     function_attribute = "cuFuncGetAttribute" (*mut c_int, c_int, Handle);
     function_set = "cuFuncSetAttribute" (Handle, c_int, c_int);
     occupancy = "cuOccupancyMaxActiveBlocksPerMultiprocessor" (*mut c_int, Handle, c_int, usize);
+    active_clusters = "cuOccupancyMaxActiveClusters" (*mut c_int, Handle, *const ClusterConfig);
     memory_alloc = "cuMemAlloc_v2" (*mut DevicePtr, usize);
     memory_free = "cuMemFree_v2" (DevicePtr);
     to_device = "cuMemcpyHtoD_v2" (DevicePtr, *const c_void, usize);

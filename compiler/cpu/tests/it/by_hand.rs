@@ -98,6 +98,7 @@ impl Build {
         Module {
             spread: Vec::new(),
             raster: None,
+            cluster: Vec::new(),
             name: "test".into(),
             tensors: (0..tensors).map(|n| format!("T{n}").into()).collect(),
             spaces,

@@ -4,7 +4,7 @@ use super::{Backend, Capabilities, Compiled, Ending, Launches};
 use crate::launch::{BackendLaunch, Plan, RunOptions, Timed, Total, pipe_stats, unwritten};
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, SourceMap};
-use ptoc_interp::{End, Trap};
+use ptoc_interp::{End, TensorBytes, Trap};
 use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId};
 use ptoc_isa::{Loc, Target};
 use ptoc_opt::matrix_unit::{self, Numerics};
@@ -62,6 +62,12 @@ impl Launches for Interpreted {
         stats.insert("bytes_read".into(), json!(counts.bytes_read));
         stats.insert("bytes_written".into(), json!(counts.bytes_written));
         stats.insert("bytes_moved".into(), json!(counts.bytes_moved));
+        if counts.clusters > 0 {
+            stats.insert("clusters".into(), json!(counts.clusters));
+        }
+        let bytes = |b: &TensorBytes| json!({"read": b.read, "fetched": b.fetched, "written": b.written});
+        let tensors: Map<String, Value> = counts.tensors.iter().map(|(name, b)| (name.clone(), bytes(b))).collect();
+        stats.insert("tensors".into(), json!(tensors));
         stats.insert("instructions".into(), json!(counts.instructions));
         pipe_stats(&total.timed, sources, stats);
     }
@@ -137,6 +143,13 @@ pub(super) fn interpret(launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Bo
     total.bytes_read += s.bytes_read;
     total.bytes_written += s.bytes_written;
     total.bytes_moved += s.bytes_moved;
+    total.clusters += s.clusters;
+    for (name, bytes) in s.tensors {
+        let of = total.tensors.entry(format!("{}.{name}", step.kernel.name)).or_default();
+        of.read += bytes.read;
+        of.fetched += bytes.fetched;
+        of.written += bytes.written;
+    }
     for (name, n) in s.instructions {
         *total.instructions.entry(name).or_default() += n;
     }

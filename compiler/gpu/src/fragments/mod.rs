@@ -127,6 +127,7 @@ pub(crate) fn compile(plan: &FragmentKernel, module: &Module) -> Result<Compiled
         scratch: 0,
         raster: module.raster,
         spans: Vec::new(),
+        cluster: 1,
         gemm: None,
         arrays: plan.loads.iter().map(ArrayMap::new).collect(),
     };

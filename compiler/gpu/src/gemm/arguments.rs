@@ -49,6 +49,8 @@ pub struct OperandSide {
     pub major: Major,
     /// Neighbours are next to each other in memory, so bulk copies may do.
     pub dense: bool,
+    /// CTAs of a cluster that share it: each brings so many parts of a box.
+    pub shared: u32,
 }
 
 impl OperandSide {
@@ -59,7 +61,7 @@ impl OperandSide {
         let major = if turned { Major::Side } else { Major::Depth };
         let dense = one(&strides[if major == Major::Depth { 1 } else { 0 }]);
         let batch = m.batch.clone();
-        OperandSide { tensor: m.tensor, first: m.first.clone(), factor, strides, size, batch, major, dense }
+        OperandSide { tensor: m.tensor, first: m.first.clone(), factor, strides, size, batch, major, dense, shared: 1 }
     }
 
     /// The dimensions of the batch along which it moves, by their place among those: they are dimensions of its map.
@@ -82,7 +84,8 @@ impl OperandSide {
 
     /// Rows of a box; a row has [`HALVES`].
     pub fn rows(&self) -> u32 {
-        if self.major == Major::Depth { self.size } else { PART }
+        let rows = if self.major == Major::Depth { self.size } else { PART };
+        rows / self.shared
     }
 
     /// The map by which it is copied; `None` where bulk copies cannot.

@@ -112,6 +112,10 @@ impl Gemm {
 
     /// One lane of each warp says that a slot is empty.
     fn release(&mut self, first: VReg, full: VReg) {
+        if let Some(member) = self.member {
+            let empty = self.plus(full, 8 * self.plan.slots);
+            return self.tell_partners(member, empty);
+        }
         let empty = Src::Addr(self.empty(full));
         self.b.guard = Some((first, true));
         self.b.sm90(Sm90::MbarrierArrive, &[], &[empty, Src::Imm(1)]);

@@ -8,6 +8,7 @@
 //! persistent, so the producer is ahead of the consumers across blocks, too.
 
 mod arguments;
+mod cluster;
 mod consumer;
 mod epilogue;
 mod producer;
@@ -22,6 +23,7 @@ use crate::fragments;
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
 use arguments::{ARRAYS, MAPPED, ROW};
+use cluster::{ClusterShape, Member};
 use ptoc_abi::Raster;
 use ptoc_diagnostics::Span;
 use ptoc_ir::loops::{MemTy, Module};
@@ -95,6 +97,8 @@ struct Plan {
     /// Arrays of the epilogue, and behind them the bias, if there is one.
     arrays: Vec<PlanArray>,
     biased: bool,
+    /// CTAs that share what they load.
+    cluster: ClusterShape,
     /// The array where sums are stored as they are, if that is all, and its rows are dense.
     plain: Option<usize>,
     raster: Option<Raster>,
@@ -122,7 +126,7 @@ impl PlanArray {
 }
 
 impl Plan {
-    fn new(p: &UnitProduct<'_>, abi: &GemmAbi, raster: Option<Raster>) -> Plan {
+    fn new(p: &UnitProduct<'_>, abi: &GemmAbi, cluster: ClusterShape, raster: Option<Raster>) -> Plan {
         let [a, b] = abi.operands.clone();
         let depth = ROW / a.factor;
         let wanted = match p.stages {
@@ -149,6 +153,7 @@ impl Plan {
             plain: p.epilogue.plain().filter(|n| arrays[*n].dense),
             arrays,
             biased: p.bias.is_some(),
+            cluster,
             raster,
             a,
             b,
@@ -220,7 +225,9 @@ struct Gemm {
     group: VReg,
     /// The first slot.
     base: VReg,
-    /// The block's number.
+    /// The CTA's place in its cluster, if there are any.
+    member: Option<Member>,
+    /// The block's number; of a cluster the cluster's.
     block: VReg,
     slot: VReg,
     phase: VReg,
@@ -228,8 +235,11 @@ struct Gemm {
 
 fn compile(p: &UnitProduct<'_>, kernel: &Kernel, target: &Target, module: &Module) -> Result<Compiled, Refused> {
     let internal = |message: String| Refused::new(RefusalCode::Internal, Span::default(), message);
-    let gemm_abi = GemmAbi::new(p);
-    let plan = Plan::new(p, &gemm_abi, module.raster);
+    let mut gemm_abi = GemmAbi::new(p);
+    let cluster = ClusterShape::of(&module.cluster, p, &gemm_abi.operands);
+    gemm_abi.operands.iter_mut().enumerate().for_each(|(n, o)| o.shared = cluster.sharing(n));
+    let plan = Plan::new(p, &gemm_abi, cluster, module.raster);
+    let spans = if cluster.is_alone() { &[] } else { &module.cluster[..] };
     let abi = Abi {
         tensors: module.tensors.len(),
         params: module.launch.params.len(),
@@ -238,7 +248,8 @@ fn compile(p: &UnitProduct<'_>, kernel: &Kernel, target: &Target, module: &Modul
         shared: plan.shared(),
         scratch: 0,
         raster: module.raster,
-        spans: Vec::new(),
+        spans: spans.iter().map(|n| u64::from(*n)).collect(),
+        cluster: cluster.ctas(),
         gemm: Some(gemm_abi),
         arrays: Vec::new(),
     };
@@ -252,6 +263,7 @@ fn compile(p: &UnitProduct<'_>, kernel: &Kernel, target: &Target, module: &Modul
     let mut kernel = Gemm::new(plan, element, &abi, &module.name).kernel();
     // Unless said, a thread has as few registers as 1024 threads would have.
     kernel.resident = Some(1);
+    kernel.cluster = (!cluster.is_alone()).then_some(cluster.ctas());
     ptoc_ptx::verify(&kernel).map_err(|e| internal(e.to_string()))?;
     Ok(Compiled { kernel, abi, sites: vec![p.span], checks: false })
 }
@@ -297,10 +309,12 @@ impl Gemm {
         let base = b.mov(Type::U32, Src::Symbol(smem));
         let base = b.arith(Arith::Add, Type::U32, &[base.into(), Src::Imm(u64::from(PATTERN - 1))]);
         let base = b.arith(Arith::And, Type::B32, &[base.into(), Src::Imm(u64::from(!(PATTERN - 1)))]);
-        let cta = b.mov(Type::U32, Src::Special(Special::Ctaid));
-        let block = b.cvt(Type::U64, Type::U32, Round::None, cta);
+        let [turn, _] = plan.cluster.turns();
+        let turn = b.mov(Type::U32, Src::Special(turn));
+        let block = b.cvt(Type::U64, Type::U32, Round::None, turn);
         let [slot, phase] = [0, 1].map(|_| b.mov(Type::U32, Src::Imm(0)));
         Gemm {
+            member: None,
             b,
             plan,
             sizes,
@@ -327,14 +341,16 @@ impl Gemm {
 
     fn kernel(mut self) -> ptoc_ptx::PtxKernel {
         self.b.comment("a product on the tensor cores");
-        self.make_barriers();
+        let all = self.all_mapped();
+        self.member = self.member(all);
+        self.make_barriers(all);
         let (consumer, done) = (self.b.label(), self.b.label());
         let consumes = self.b.setp(Cmp::Ne, Type::U32, self.group, Src::Imm(0));
         self.b.bra_if(consumes, true, consumer);
         self.producer(done);
         self.b.place(consumer);
         self.consumer(done);
-        self.b.place(done);
+        self.leave(done);
         self.b.push(Ptx::Ret, &[], &[]);
         self.b.finish()
     }
@@ -347,21 +363,30 @@ impl Gemm {
 
     /// The first thread makes the barriers: a slot is full when the thread that issues copies has arrived and their
     /// bytes are there, or when all threads of the producer have arrived.
-    fn make_barriers(&mut self) {
+    fn make_barriers(&mut self, all: VReg) {
         let ready = self.b.label();
-        let all = self.all_mapped();
         let arrivals = self.b.selp(Type::B32, Src::Imm(1), Src::Imm(u64::from(GROUP)), all);
+        let warps = 4 * self.plan.consumers;
+        let releases = self.b.selp(
+            Type::B32,
+            Src::Imm((warps * self.plan.cluster.partners()).into()),
+            Src::Imm(warps.into()),
+            all,
+        );
         let first = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
         self.b.bra_if(first, false, ready);
         for slot in 0..self.plan.slots {
             let full = self.plus(self.base, self.plan.barriers() + 8 * slot);
             self.b.sm90(Sm90::MbarrierInit, &[], &[Src::Addr(Address::at(full)), arrivals.into()]);
             let empty = Src::Addr(self.empty(full));
-            self.b.sm90(Sm90::MbarrierInit, &[], &[empty, Src::Imm(u64::from(4 * self.plan.consumers))]);
+            self.b.sm90(Sm90::MbarrierInit, &[], &[empty, releases.into()]);
         }
         self.b.sm90(Sm90::FenceMbarrierInit, &[], &[]);
         self.b.place(ready);
-        self.b.push(Ptx::Bar(0), &[], &[]);
+        match self.member {
+            Some(_) => self.meet(),
+            None => self.b.push(Ptx::Bar(0), &[], &[]),
+        }
     }
 
     // ---- what producer and consumers have in common -----------------------------------------------------------------
@@ -376,7 +401,8 @@ impl Gemm {
         let at = coordinates(&mut self.b, self.block, &self.turns, self.plan.raster);
         let first = [0, 1].map(|n| {
             let tile = Src::Imm(u64::from(self.plan.tile[n]));
-            self.b.arith(Arith::MulLo, Type::U64, &[at[self.plan.grid[n]].into(), tile])
+            let at = self.of_cluster(at[self.plan.grid[n]], n);
+            self.b.arith(Arith::MulLo, Type::U64, &[at.into(), tile])
         });
         self.matrix = self.plan.batch.iter().map(|d| at[*d]).collect();
         let firsts: Vec<VReg> = self.batches.clone().into_iter().map(|array| self.first_of_matrix(array)).collect();
@@ -396,9 +422,10 @@ impl Gemm {
     }
 
     fn next_block(&mut self, head: Label) {
-        let ctas = self.b.mov(Type::U32, Src::Special(Special::Nctaid));
-        let ctas = self.b.cvt(Type::U64, Type::U32, Round::None, ctas);
-        self.update(self.block, Arith::Add, Type::U64, ctas);
+        let [_, turns] = self.plan.cluster.turns();
+        let turns = self.b.mov(Type::U32, Src::Special(turns));
+        let turns = self.long(turns);
+        self.update(self.block, Arith::Add, Type::U64, turns);
         self.b.bra(head);
     }
 

@@ -59,41 +59,81 @@ impl Gemm {
         self.b.place(copies);
         self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[full, bytes.into()]);
         for n in 0..2 {
-            self.copy(n, k, at[n], to[n], full);
+            self.copy(n, [k, at[n]], to[n], full, all);
         }
         self.b.place(next);
         self.advance();
     }
 
-    fn operand(&self, n: usize) -> &OperandSide {
+    pub(super) fn operand(&self, n: usize) -> &OperandSide {
         [&self.plan.a, &self.plan.b][n]
     }
 
-    /// The boxes of an operand, by its map.
-    fn copy(&mut self, n: usize, k: VReg, side: VReg, to: VReg, full: Src) {
-        let (boxes, major, dense) = (self.operand(n).boxes(), self.operand(n).major, self.operand(n).dense);
+    /// The boxes of an operand, by its map: of a cluster this CTA's parts of them, to all who need it, where `all`
+    /// operands come by bulk copies.
+    fn copy(&mut self, n: usize, [k, side]: [VReg; 2], to: VReg, full: Src, all: VReg) {
+        let (boxes, dense) = (self.operand(n).boxes(), self.operand(n).dense);
         if !dense {
             return;
         }
         let matrix: Vec<VReg> = self.operand(n).moves().map(|d| self.matrix[d]).collect();
+        let dims = 2 + matrix.len() as u8;
         let matrix: Vec<Src> =
             matrix.into_iter().map(|at| self.b.cvt(Type::U32, Type::U64, Round::None, at).into()).collect();
         let [mut k, side] = [k, side].map(|x| self.b.cvt(Type::U32, Type::U64, Round::None, x));
         if self.operand(n).factor == 1 {
             k = self.u32(Arith::Shr, k, 1);
         }
-        for part in 0..boxes {
-            let to = self.plus(to, part * ROW * PART);
-            let side = self.plus(side, part * PART);
-            let (x, y) = if major == Major::Depth { (k, side) } else { (side, k) };
-            let map = self.maps[n].into();
+        let next = self.member.map(|member| {
+            let (alone, next) = (self.b.label(), self.b.label());
+            self.b.bra_if(all, false, alone);
+            for part in 0..boxes {
+                let at = self.corner(n, [k, side], to, part);
+                let (to, at) = self.part(member, n, at);
+                let srcs = self.sources(n, to, at, &matrix, full);
+                self.multicast(member, n, srcs, dims);
+            }
+            self.b.bra(next);
+            self.b.place(alone);
+            next
+        });
+        // What others would bring is brought here, part by part.
+        let shared = self.operand(n).shared;
+        for part in 0..boxes * shared {
+            let (to, at) = self.corner(n, [k, side], to, part / shared);
+            let (to, at) = self.share(n, to, at, part % shared);
+            let srcs = self.sources(n, to, at, &matrix, full);
             self.b.guard = Some((self.mapped[n], true));
-            let mut srcs = vec![Src::Addr(Address::at(to)), map, x.into(), y.into()];
-            srcs.extend(&matrix);
-            srcs.push(full);
-            self.b.sm90(Sm90::TensorLoad(2 + matrix.len() as u8), &[], &srcs);
+            self.b.sm90(Sm90::TensorLoad(dims), &[], &srcs);
             self.b.guard = None;
         }
+        if let Some(next) = next {
+            self.b.place(next);
+        }
+    }
+
+    /// Where a box of a step goes, and where it is in the map.
+    fn corner(&mut self, n: usize, [k, side]: [VReg; 2], to: VReg, part: u32) -> (VReg, [VReg; 2]) {
+        let to = self.plus(to, part * ROW * PART);
+        let side = self.plus(side, part * PART);
+        (to, if self.operand(n).major == Major::Depth { [k, side] } else { [side, k] })
+    }
+
+    /// The same of one of the parts that a box is brought in.
+    fn share(&mut self, n: usize, to: VReg, [x, y]: [VReg; 2], share: u32) -> (VReg, [VReg; 2]) {
+        let lines = share * self.operand(n).rows();
+        match lines {
+            0 => (to, [x, y]),
+            _ => (self.plus(to, lines * ROW), [x, self.plus(y, lines)]),
+        }
+    }
+
+    /// The operands of a bulk copy.
+    fn sources(&self, n: usize, to: VReg, [x, y]: [VReg; 2], matrix: &[Src], full: Src) -> Vec<Src> {
+        let mut srcs = vec![Src::Addr(Address::at(to)), self.maps[n].into(), x.into(), y.into()];
+        srcs.extend(matrix);
+        srcs.push(full);
+        srcs
     }
 
     /// The factors of an operand, loaded one by one, and stored where a bulk copy would put them; zeros beyond its

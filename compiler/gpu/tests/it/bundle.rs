@@ -1,7 +1,7 @@
 //! A launch as a folder for `runtime/cuda`'s example `launch`, which runs it on a card. The tests of the whole compiler
 //! write theirs with it, too.
 
-use ptoc_gpu::{Arguments, Compiled, Options, compile};
+use ptoc_gpu::{Abi, Arguments, Compiled, Options, compile};
 use ptoc_ir::loops::Module;
 use ptoc_tensor::DType;
 use std::fmt::Write as _;
@@ -67,8 +67,9 @@ pub fn write_code(root: &Path, bundle: &Bundle<'_>, Compiled { kernel, abi, .. }
     let ctas = if bundle.in_order { 1 } else { abi.ctas(room, bundle.extents) };
     let said = if ctas > room { "turns" } else { "ctas" };
     let mut text = String::new();
-    let (threads, shared) = (abi.threads, abi.shared);
-    let _ = writeln!(text, "entry {}\nthreads {threads}\n{said} {ctas}\nshared {shared}", kernel.name);
+    let Abi { threads, shared, cluster, .. } = abi;
+    let _ =
+        writeln!(text, "entry {}\nthreads {threads}\ncluster {cluster}\n{said} {ctas}\nshared {shared}", kernel.name);
     for (n, array) in bundle.arrays.iter().enumerate() {
         let _ = match array {
             Array::Bytes(bytes) => {

@@ -276,7 +276,7 @@ pub fn execute(
         let mut used = Used::of(tensors, locals);
         let mut buffers = step.buffers(&mut used).map_err(|d| End::Check(d.message.clone()))?;
         let n = step.tensors.len();
-        let ctas = if adds_floats(&step.kernel) { 1 } else { blocks.min(how.ctas) };
+        let ctas = if adds_floats(&step.kernel) { 1 } else { blocks.min(how.ctas).next_multiple_of(code.abi.cluster) };
         let mut global = Global::default();
         let mut addresses = Vec::new();
         for k in 0..n {

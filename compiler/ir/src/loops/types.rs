@@ -278,6 +278,8 @@ pub struct Module {
     pub spread: Vec<u32>,
     /// The order in which blocks start, if it is not that of the grid's dimensions.
     pub raster: Option<Raster>,
+    /// Blocks of a cluster along each dimension of the grid; empty for none.
+    pub cluster: Vec<u32>,
     /// Checks that the code refers to by index.
     pub checks: Vec<CheckRow>,
     /// By what the accesses of the block function are in bounds. Empty: the module does not say (a monitor watches it,

@@ -102,6 +102,9 @@ fn tables(module: &Module, errors: &mut Vec<Diagnostic>) {
         let rank = launch.results.len();
         bad(format!("a raster along dimension {} of a grid of {rank}, {} abreast", raster.along, raster.swizzle));
     }
+    if !module.cluster.is_empty() && (module.cluster.len() != launch.results.len() || module.cluster.contains(&0)) {
+        bad(format!("clusters of {:?} blocks in a grid of {}", module.cluster, launch.results.len()));
+    }
     if !block.results.is_empty() {
         bad("a block function has no results".into());
     }

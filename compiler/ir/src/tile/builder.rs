@@ -82,6 +82,7 @@ impl Builder {
                 prologue: Region::new(),
                 grid: Vec::new(),
                 raster: None,
+                cluster: Vec::new(),
                 on: None,
                 host: false,
                 body: Region::new(),

@@ -311,6 +311,9 @@ pub struct Kernel {
     pub grid: Vec<GridDim>,
     /// The order in which blocks start, if it is not that of the grid's dimensions.
     pub raster: Option<Raster>,
+    /// Blocks of a cluster along each dimension of the grid, which run at once and share what they load alike; empty
+    /// for none. Those of the last clusters along a dimension may be fewer.
+    pub cluster: Vec<u32>,
     /// Who runs each block (`grid .. on`): units, bank groups and so on, a dimension for each of the grid's.
     pub on: Option<ElementPlacement>,
     /// On a PIM target, whether it is run by the host, and not by the units.

@@ -167,6 +167,8 @@ pub struct Gpu {
     pub capability: (u32, u32),
     /// The exponential of kernels of several products on the matrix unit. `--exact` forbids another than the program.
     pub exponential: Exponential,
+    /// Blocks of a cluster at most: CTAs that reach each other's shared memory. 1 where there are no clusters.
+    pub cluster: u32,
 }
 
 /// A machine to compile for.

@@ -148,7 +148,8 @@ impl Reader {
                     (1, 0)
                 }
             };
-            Gpu { capability, exponential: self.exponential(g.exponential.as_ref()) }
+            let cluster = g.cluster.as_ref().map_or(1, |n| self.positive(n));
+            Gpu { capability, exponential: self.exponential(g.exponential.as_ref()), cluster }
         });
         let (rounded, others): (Vec<_>, Vec<_>) =
             raw.matrix_unit.iter().partition(|s| s.factors.get_ref().as_str() == TF32);

@@ -43,6 +43,7 @@ pub(super) struct RawTarget {
 pub(super) struct RawGpu {
     pub capability: Spanned<[i64; 2]>,
     pub exponential: Option<Text>,
+    pub cluster: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]

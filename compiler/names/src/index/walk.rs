@@ -343,6 +343,7 @@ impl IndexBuilder<'_> {
             StatementPart::Value(e) | StatementPart::On(e) => self.expr(e),
             StatementPart::Target(e) => self.written(e),
             StatementPart::Arguments(args) => args.iter().for_each(|a| self.expr(&a.value)),
+            StatementPart::Named(name) => self.name(&name.name, name.span),
             StatementPart::Local { name, kind, ty, value } => self.local(name, kind, stmt, ty, value),
             StatementPart::Block(Some((var, range)), body) => self.looped(var, range, body),
             StatementPart::Block(None, body) => self.block(body),

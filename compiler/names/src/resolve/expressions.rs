@@ -162,6 +162,7 @@ fn each_name_of_part(part: StatementPart<'_>, f: &mut dyn FnMut(&str)) {
             each_name(e, f);
         }
         StatementPart::Arguments(args) => args.iter().for_each(|a| each_name(&a.value, f)),
+        StatementPart::Named(name) => f(&name.name),
         StatementPart::Block(_, body) => each_name_of_block(body, f),
         StatementPart::Local { .. } | StatementPart::Attributes(_) | StatementPart::Role(_) => {}
     }

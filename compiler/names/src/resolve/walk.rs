@@ -40,6 +40,7 @@ impl NameResolver<'_> {
             StatementPart::Type(e) => self.ty(e),
             StatementPart::Value(e) | StatementPart::Target(e) => self.expr(e),
             StatementPart::Arguments(args) => self.args(args),
+            StatementPart::Named(name) => self.name(&name.name, name.span),
             // Loop variables may stay unused.
             StatementPart::Local { name, kind, value, .. } => {
                 self.define_as(name, kind != DefinitionKind::LoopVariable, value.map(|e| e.span));

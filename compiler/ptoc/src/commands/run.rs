@@ -421,7 +421,7 @@ impl Runner<'_, '_> {
                 match value {
                     Value::Object(counts) => {
                         for (name, n) in counts {
-                            let _ = writeln!(text, "  {name:<14} {n}");
+                            let _ = writeln!(text, "  {name:<14} {}", counted(n));
                         }
                     }
                     Value::Number(n) if n.is_f64() => {
@@ -474,4 +474,10 @@ fn by_host(plan: &Plan, backend: BackendRef) -> String {
         _ if plan.is_host() => "; a kernel of the host: no unit takes part".into(),
         hosted => format!("; {hosted} of {} launches by the host", plan.steps.len()),
     }
+}
+
+/// A count, or several of one thing: `fetched 512, read 1024`.
+fn counted(n: &Value) -> String {
+    let Value::Object(several) = n else { return n.to_string() };
+    several.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
 }

@@ -99,6 +99,20 @@ int cuModuleUnload(handle module) { note("unload", 0); return 0; }
 int cuModuleGetFunction(handle *function, handle module, const char *name) { *function = &mode; return 0; }
 int cuFuncGetAttribute(int *value, int which, handle function) { *value = 0; return 0; }
 int cuFuncSetAttribute(handle function, int which, int value) { return 0; }
+struct config {
+    unsigned grid[3], block[3], shared;
+    handle stream;
+    const unsigned *attributes;
+    unsigned count;
+};
+
+/* Two clusters of the size that is asked for. */
+int cuOccupancyMaxActiveClusters(int *count, handle function, const struct config *config) {
+    note("clusters", config->attributes[2]);
+    *count = 2;
+    return 0;
+}
+
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, handle function, int threads, size_t shared) {
     *count = 2;
     return 0;

@@ -277,3 +277,29 @@ fn tensor_maps_are_made() {
     let (said, maps) = run("-D N=72 -D K=97 --exact");
     assert!(!said.contains("W0762") && maps.is_empty(), "{said}");
 }
+
+/// Blocks of a cluster are launched together, as many clusters as run at once; where nothing is shared, that is said.
+#[test]
+fn clusters_are_launched_whole() {
+    let machine = Machine::new();
+    let clustered = PRODUCT.replace("n in tiles(N, 64))", "n in tiles(N, 64)) cluster(m = 2)");
+    machine.sandbox.file("product.tile", &clustered);
+    let run = |sizes: &str| {
+        let args = format!("run product.tile --target sm90 --backend gpu {sizes} --random 1");
+        let output = machine.output(&args, "");
+        (String::from_utf8(output.stderr).expect("UTF-8"), machine.asked())
+    };
+    // The fake card runs two clusters at once; there are 3 x 2 of them here, and 1 x 1.
+    // Each CTA has 40 bytes of status.
+    for (sizes, ctas) in [("-D M=320 -D N=128 -D K=64", "alloc 168"), ("-D M=40 -D N=64 -D K=64", "alloc 88")] {
+        let (said, asked) = run(sizes);
+        assert!(!said.contains("warning"), "{said}");
+        assert!(asked.iter().any(|line| line == "clusters 2"), "{asked:?}");
+        assert!(asked.iter().any(|line| line == ctas), "{asked:?}");
+    }
+    let (said, _) = run("-D M=320 -D N=128 -D K=97");
+    assert!(said.contains("W0762") && said.contains("the blocks of a cluster share nothing in this launch"), "{said}");
+    let (said, asked) = run("-D M=320 -D N=128 -D K=64 --exact");
+    assert!(said.contains("W0763") && said.contains("the blocks of a cluster of `product` share nothing"), "{said}");
+    assert!(asked.iter().all(|line| !line.starts_with("clusters")), "{asked:?}");
+}

@@ -138,6 +138,14 @@ impl World<'_> {
                 each(does).for_each(|l| cta.warps[w].set_one(step.dsts[0], l, there(at[l], rank[l])));
             }
             Sm90::ClusterArrive => {
+                // A card's warp arrives once: lanes that are elsewhere would be taken to have arrived, and would stand
+                // still while the others wait.
+                let near = |lane: usize| (pc..=pc + 1).contains(&cta.warps[w].at(lane));
+                if !each(!does).all(near) {
+                    let why =
+                        "lanes of the warp are elsewhere, and a warp arrives at the barrier of the cluster as one";
+                    return Err(self.fault(cta, w, pc, does.trailing_zeros() as usize, Why::Undefined(why.into())));
+                }
                 for lane in each(does) {
                     let arrived = self.arrive_in_cluster(cta, first + lane);
                     arrived.map_err(|wrong| self.wrong(cta, w, pc, lane, wrong))?;

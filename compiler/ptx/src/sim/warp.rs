@@ -147,6 +147,11 @@ impl Warp {
         lanes != 0
     }
 
+    /// Where a lane goes on that is not running.
+    pub(super) fn at(&self, lane: usize) -> u32 {
+        self.pcs[lane]
+    }
+
     pub(super) fn reg(&self, reg: usize) -> &Values {
         &self.regs[reg]
     }

@@ -13,6 +13,7 @@ const FULL: i32 = 256;
 const EMPTY: i32 = 264;
 
 fn meets(b: &mut Builder) {
+    b.sm90(Sm90::BarWarpSync, &[], &[Src::Imm(0xffff_ffff)]);
     b.sm90(Sm90::ClusterArrive, &[], &[]);
     b.sm90(Sm90::ClusterWait, &[], &[]);
 }

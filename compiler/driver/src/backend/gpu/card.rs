@@ -150,9 +150,12 @@ fn loaded<'a>(
 pub(super) fn assembled(code: &Code, context: &'static Context<'static>) -> Result<(Module<'static>, u32), Error> {
     let abi = &code.compiled.abi;
     let module = context.load(&code.ptx)?;
-    let resident = module.function(&code.compiled.kernel.name, abi.shared)?.resident(abi.threads)?.max(1);
-    let ctas = (resident * context.multiprocessors()?).max(1) as u32;
-    Ok((module, ctas))
+    let function = module.function(&code.compiled.kernel.name, abi.shared)?;
+    let ctas = match abi.cluster {
+        1 => function.resident(abi.threads)?.max(1) * context.multiprocessors()?,
+        cluster => function.resident_in_clusters(abi.threads, cluster)?,
+    };
+    Ok((module, ctas.max(1) as u32))
 }
 
 /// The context of the first device. It lives as long as the process: so does what is kept on the device.

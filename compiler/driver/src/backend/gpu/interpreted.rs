@@ -34,7 +34,7 @@ pub(super) fn run(
         tensors.push(global.add(bytes));
     }
     // Sums of floats have the interpreter's bits in the order of blocks alone.
-    let ctas = if adds_floats(&step.kernel) { 1 } else { ready.blocks.min(CTAS) };
+    let ctas = if adds_floats(&step.kernel) { 1 } else { ready.blocks.min(CTAS).next_multiple_of(abi.cluster) };
     let status = global.add(abi.status(ctas));
     let scratch = global.add(vec![0xa5; (u64::from(ctas) * abi.scratch) as usize]);
     let arguments = Arguments { tensors: &tensors, params, extents, status, scratch };

@@ -153,9 +153,24 @@ fn by_elements(step: &PlannedLaunch, code: &Code) -> Vec<Diagnostic> {
             ),
         };
         let message = format!("`{}` is loaded element by element: {why}", tensor.name);
-        Diagnostic::warning(codes::OPERAND_BY_ELEMENTS, tensor.span, message).with_help(help)
+        let d = Diagnostic::warning(codes::OPERAND_BY_ELEMENTS, tensor.span, message).with_help(help);
+        if abi.cluster > 1 { d.with_note("so the blocks of a cluster share nothing in this launch") } else { d }
     };
     found.into_iter().map(warning).collect()
+}
+
+/// A warning of clusters whose blocks load everything for themselves.
+fn unshared(step: &PlannedLaunch, code: &Code) -> Option<Diagnostic> {
+    let abi = &code.compiled.abi;
+    if step.kernel.cluster.is_empty() || abi.cluster > 1 {
+        return None;
+    }
+    let why = match abi.gemm {
+        Some(_) => "parts of an operand would be less than 8 lines, or the cluster goes along another dimension",
+        None => "loads are shared in kernels that are one product on the tensor cores",
+    };
+    let message = format!("the blocks of a cluster of `{}` share nothing: {why}", step.kernel.name);
+    Some(Diagnostic::warning(codes::CLUSTER_WITHOUT_SHARING, step.kernel.span, message))
 }
 
 /// Why a launch has not come to its end.
@@ -188,7 +203,8 @@ impl Launches for Kernels {
 
     fn launch(&self, launch: &mut BackendLaunch<'_, '_>) -> Result<Ending, Box<Diagnostic>> {
         let (step, number) = (launch.step, launch.number);
-        for d in by_elements(step, &self.kernels[number]) {
+        let code = &self.kernels[number];
+        for d in by_elements(step, code).into_iter().chain(unshared(step, code)) {
             launch.session.diagnostics.push(d);
         }
         let mine = |source: TensorSource| step.tensors.contains(&source);

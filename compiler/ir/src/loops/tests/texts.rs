@@ -73,7 +73,7 @@ const EVERYTHING: &str = concat!(
 
 #[test]
 fn printing_and_parsing_are_inverse() {
-    let text = with_body(EVERYTHING).replace("check 7", "raster 0 4\ncheck 7");
+    let text = with_body(EVERYTHING).replace("check 7", "raster 0 4\ncluster 2\ncheck 7");
     let module = parsed(&text);
     assert_eq!(print(&module, true), text);
     assert_eq!(verify(&module), Ok(()));

@@ -22,7 +22,8 @@
 //! `bounds "A" proof at 3:18` is about line 3, column 18 of the kernel's file, `at "act.tile" 3:18` about that of
 //! another one. `bounds "A" checks 0 2` says that rows 0 and 2 of the check table keep what a statement does with A in
 //! bounds, where neither `proof` nor `intervals` of variables do. `spread 0` (before the checks): blocks join along
-//! dimension 0 of the grid. `raster 1 4` (behind it): they start in bands of 4 along dimension 1. `@file:start..end`
+//! dimension 0 of the grid. `raster 1 4` (behind it): they start in bands of 4 along dimension 1. `cluster 2`
+//! (one for each dimension, behind it): two neighbours along the first one share what they load. `@file:start..end`
 //! behind a statement is its span. Registers, variables, labels and spaces are numbered; `var`, `labels` and (for
 //! registers that nothing defines) `reg` lines open a function's body. `//` starts a comment.
 

@@ -249,6 +249,10 @@ impl<'a> Parser<'a> {
             }
             false => None,
         };
+        let mut cluster = Vec::new();
+        while self.take("cluster") {
+            cluster.push(self.number("a number of blocks")?);
+        }
         let mut checks = Vec::new();
         while self.take("check") {
             let id = self.number("a check's number")?;
@@ -277,7 +281,7 @@ impl<'a> Parser<'a> {
         if self.peek().kind != TokenKind::End {
             return self.wanted("the end of the text");
         }
-        Ok(Module { name, tensors, spaces, arena, spread, raster, checks, bounds, launch, block })
+        Ok(Module { name, tensors, spaces, arena, spread, raster, cluster, checks, bounds, launch, block })
     }
 
     fn func(&mut self, entry: FunctionEntry) -> Result<Func> {

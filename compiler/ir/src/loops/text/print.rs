@@ -50,6 +50,9 @@ impl Printer {
         if let Some(raster) = module.raster {
             put!(self, "raster {} {}\n", raster.along, raster.swizzle);
         }
+        for blocks in &module.cluster {
+            put!(self, "cluster {blocks}\n");
+        }
         for CheckRow { id, span } in &module.checks {
             put!(self, "check {id}");
             self.span(*span);

@@ -352,6 +352,7 @@ impl<'t> Parser<'t> {
             prologue: Vec::new(),
             grid: Vec::new(),
             raster: None,
+            cluster: Vec::new(),
             on: None,
             host: false,
             body: Vec::new(),
@@ -377,6 +378,11 @@ impl<'t> Parser<'t> {
             let along = self.number()?;
             self.expect_word("swizzle")?;
             k.raster = Some(Raster { along, swizzle: self.number()? });
+        }
+        if self.is_word("cluster") {
+            self.next();
+            self.expect('[')?;
+            k.cluster = self.list(']', |p| p.number())?;
         }
         self.expect_word("body")?;
         k.body = self.block(1)?;

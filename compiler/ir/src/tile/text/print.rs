@@ -137,6 +137,10 @@ impl Printer<'_> {
         if let Some(raster) = k.raster {
             write!(self.out, " raster along {} swizzle {}", raster.along, raster.swizzle)?;
         }
+        if !k.cluster.is_empty() {
+            let blocks: Vec<String> = k.cluster.iter().map(u32::to_string).collect();
+            write!(self.out, " cluster [{}]", blocks.join(", "))?;
+        }
         self.out.push_str("\nbody {\n");
         self.region(&k.body)?;
         self.out.push_str("}\n");

@@ -197,6 +197,9 @@ impl Verifier<'_> {
             );
             self.error(codes::IR_DECLARATION, message);
         }
+        if !k.cluster.is_empty() && (k.cluster.len() != k.grid.len() || k.cluster.contains(&0)) {
+            self.error(codes::IR_DECLARATION, format!("clusters of {:?} in a grid of {}", k.cluster, k.grid.len()));
+        }
         self.placements();
         self.in_prologue = false;
         self.region(&k.body, 1);

@@ -89,8 +89,10 @@ static int32_t NAME_planned(const ptoc_cuda *kernel, const int64_t *params, NAME
     }
     if (empty) plan->blocks = 0;
     if (most < (uint64_t)kernel->resident || @RESIDENT@) most = (uint64_t)kernel->resident;
+    /* CTAs of a cluster take a turn together. */
+    most /= @CLUSTER@;
     if (most < 1) most = 1;
-    plan->ctas = empty ? 1 : (uint32_t)(turns < most ? turns : most);
+    plan->ctas = @CLUSTER@ * (empty ? 1 : (uint32_t)(turns < most ? turns : most));
     return 0;
 }
 
@@ -181,7 +183,15 @@ int32_t NAME_load(ptoc_cuda *kernel, const void *image, ptoc_status *status) {
     if (!code)
         code = NAME_driver(status, cuFuncSetAttribute(kernel->function, 8, @SHARED@),
                            "the device has no @SHARED@ bytes of shared memory: cuFuncSetAttribute gives {0}");
-    if (!code)
+    if (!code && @CLUSTER@ > 1) {
+        /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
+        const ptoc_cuda_attribute cluster = {4, {0}, {@CLUSTER@, 1, 1}};
+        const ptoc_cuda_config config = {{@CLUSTER@, 1, 1}, {@THREADS@, 1, 1}, @SHARED@, NULL, &cluster, 1};
+        code = NAME_driver(status, cuOccupancyMaxActiveClusters(&resident, kernel->function, &config),
+                           "cuOccupancyMaxActiveClusters gives {0}");
+        resident *= @CLUSTER@;
+        processors = 1;
+    } else if (!code)
         code = NAME_driver(
             status, cuOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel->function, @THREADS@, @SHARED@),
             "cuOccupancyMaxActiveBlocksPerMultiprocessor gives {0}");

@@ -14,6 +14,21 @@ int cuModuleUnload(void *module);
 int cuModuleGetFunction(void **function, void *module, const char *name);
 int cuFuncSetAttribute(void *function, int attribute, int value);
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *count, void *function, int threads, size_t shared);
+#ifndef PTOC_CUDA_CONFIG
+#define PTOC_CUDA_CONFIG
+typedef struct {
+    unsigned id;
+    char pad[4];
+    unsigned value[16];
+} ptoc_cuda_attribute;
+typedef struct {
+    unsigned grid[3], block[3], shared;
+    void *stream;
+    const ptoc_cuda_attribute *attributes;
+    unsigned count;
+} ptoc_cuda_config;
+#endif
+int cuOccupancyMaxActiveClusters(int *count, void *function, const ptoc_cuda_config *config);
 int cuMemsetD32Async(uint64_t to, unsigned element, size_t count, void *stream);
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t size, void *stream);
 int cuStreamSynchronize(void *stream);

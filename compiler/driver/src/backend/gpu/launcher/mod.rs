@@ -161,6 +161,7 @@ fn filled(function: &CFunction, module: &Module, compiled: &Compiled) -> String 
         ("RANK", abi.rank.to_string()),
         ("ARRAYS", arrays.to_string()),
         ("SPANS", spans.join(", ")),
+        ("CLUSTER", abi.cluster.to_string()),
         ("MOST_CTAS", abi.most_ctas().to_string()),
         ("MOST_BLOCKS", MOST_BLOCKS.to_string()),
         ("RESIDENT", u32::from(abi.gemm.is_some()).to_string()),

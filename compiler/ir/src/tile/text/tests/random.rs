@@ -438,6 +438,8 @@ pub(super) fn random_kernel(seed: u64) -> Kernel {
     let host = g.r.below(2) == 0;
     let raster = Raster { along: g.r.below(3) as u32, swizzle: 1 << g.r.below(4) };
     g.b.kernel_mut().raster = [None, Some(raster)][g.r.below(2)];
+    let rank = g.b.kernel_mut().grid.len();
+    g.b.kernel_mut().cluster = [vec![], (0..rank).map(|n| 1 << (n % 3)).collect()][g.r.below(2)].clone();
     (g.b.kernel_mut().on, g.b.kernel_mut().host) = (on, host);
     g.b.begin_body();
     for _ in 0..g.r.below(12) {
