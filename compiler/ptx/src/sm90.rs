@@ -134,7 +134,9 @@ pub enum Sm90 {
     MbarrierArrive,
     /// An arrival, and so many bytes more that the phase waits for.
     MbarrierArriveExpectTx,
-    /// So many arrivals at an `mbarrier` of a CTA of the cluster, at an address of [`Sm90::Mapa`].
+    /// So many arrivals at an `mbarrier` of a CTA of the cluster, at an address of [`Sm90::Mapa`]. It is a release of the
+    /// CTA's scope, as CUTLASS has it, which suffices for what asynchronous operations have read: a release of the
+    /// cluster's is a barrier of the whole device's memory on a card, at each arrival.
     MbarrierArriveCluster,
     /// So many bytes more that the phase waits for.
     MbarrierExpectTx,
@@ -287,7 +289,7 @@ impl Sm90 {
             Sm90::MbarrierInit => "mbarrier.init.shared::cta.b64".into(),
             Sm90::MbarrierInval => "mbarrier.inval.shared::cta.b64".into(),
             Sm90::MbarrierArrive => "mbarrier.arrive.shared::cta.b64".into(),
-            Sm90::MbarrierArriveCluster => "mbarrier.arrive.release.cluster.shared::cluster.b64".into(),
+            Sm90::MbarrierArriveCluster => "mbarrier.arrive.shared::cluster.b64".into(),
             Sm90::MbarrierArriveExpectTx => "mbarrier.arrive.expect_tx.shared::cta.b64".into(),
             Sm90::MbarrierExpectTx => "mbarrier.expect_tx.relaxed.cta.shared::cta.b64".into(),
             Sm90::MbarrierTryWait => "mbarrier.try_wait.parity.shared::cta.b64".into(),

@@ -9,6 +9,9 @@ use ptoc_tensor::DType;
 const STEP: u32 = 32;
 const LINES: u32 = STEP / 2;
 
+/// What a descriptor takes of an address in shared memory.
+const SHARED_BITS: u32 = 0x3_ffff;
+
 /// Which elements of a block a lane has: two neighbours of every eight columns, in two rows.
 pub(super) struct Fragment {
     /// The block's first row and column.
@@ -124,7 +127,11 @@ impl Gemm {
 
     /// The products of a step, in ascending order of k.
     fn multiply(&mut self, mine: VReg, yes: VReg, sums: &[VReg]) {
-        let [a, b] = self.operands();
+        let [mut a, mut b] = self.operands();
+        if self.member.is_some() {
+            // Addresses begin with the CTA's rank, for which a descriptor has no room.
+            [a, b] = [a, b].map(|at| self.u32(Arith::And, at, SHARED_BITS));
+        }
         // 64 rows of either form have as many bytes.
         let a = self.at(mine, 64 * ROW, a);
         let (left, right) = (self.plan.a.clone(), self.plan.b.clone());

@@ -84,7 +84,7 @@ impl Gemm {
         if self.operand(n).factor == 1 {
             k = self.u32(Arith::Shr, k, 1);
         }
-        let next = self.member.map(|member| {
+        let next = self.member.filter(|_| self.operand(n).shared > 1).map(|member| {
             let (alone, next) = (self.b.label(), self.b.label());
             self.b.bra_if(all, false, alone);
             for part in 0..boxes {

@@ -27,7 +27,10 @@ impl World<'_> {
         if mask == 0 {
             return Ok(());
         }
-        let at = self.values(cta, w, step.srcs[0]);
+        let mut at = self.values(cta, w, step.srcs[0]);
+        if let Op::Ld(Space::Shared, _) | Op::St(Space::Shared, _) | Op::Atom(Space::Shared, ..) = step.op {
+            at = at.map(|at| self.own(cta, at));
+        }
         match step.op {
             Op::Ld(space, ty) => self.load(cta, w, step, (space, ty), &at, mask, pc),
             Op::St(space, ty) => self.store(cta, w, step, (space, ty), &at, mask, pc),

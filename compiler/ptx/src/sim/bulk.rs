@@ -209,6 +209,7 @@ impl World<'_> {
             Sm90::TensorStore(rank) => (value(1 + usize::from(rank)), value(0), 0, rank),
             _ => return Err(Wrong::Undefined("no bulk copy".into())),
         };
+        let [shared, mbarrier] = [shared, mbarrier].map(|at| self.own(cta, at));
         if rank == 0 {
             let size = value(2) as u32;
             if u64::from(size) > SHARED {

@@ -8,12 +8,13 @@ use super::warp::Park;
 use super::{Cta, SimFault, World};
 use std::rc::Rc;
 
-/// Where the rank begins in addresses of other CTAs' shared memory.
+/// Where a CTA's rank begins in addresses of shared memory, of its own too: as on a card, where an operand's descriptor has
+/// no room for it.
 const RANK: u32 = 24;
 
 /// An address of shared memory, in the CTA of a rank.
 pub(super) fn there(at: u64, rank: u64) -> u64 {
-    (at & ((1 << RANK) - 1)) | (rank + 1) << RANK
+    (at & ((1 << RANK) - 1)) | rank << RANK
 }
 
 /// The barrier of a cluster.
@@ -106,13 +107,20 @@ impl World<'_> {
     /// The CTA of the cluster that an address is in, and the address there.
     fn target(&self, cta: &Cta, at: u64) -> Result<(u32, u64), Wrong> {
         let size = self.cluster();
-        match (at >> RANK).checked_sub(1) {
-            None => Ok((cta.number, at)),
-            Some(rank) if rank < u64::from(size) => {
-                Ok((cta.number / size * size + rank as u32, at & ((1 << RANK) - 1)))
-            }
-            Some(rank) => Err(Wrong::Undefined(format!("there is no CTA {rank} in the cluster"))),
+        match at >> RANK {
+            rank if rank < u64::from(size) => Ok((cta.number / size * size + rank as u32, at & ((1 << RANK) - 1))),
+            rank => Err(Wrong::Undefined(format!("there is no CTA {rank} in the cluster"))),
         }
+    }
+
+    /// A CTA's place in its cluster.
+    pub(super) fn rank(&self, cta: &Cta) -> u64 {
+        u64::from(cta.number % self.cluster())
+    }
+
+    /// Where an address is in a CTA's shared memory; beyond its end, where it is another CTA's.
+    pub(super) fn own(&self, cta: &Cta, at: u64) -> u64 {
+        at ^ self.rank(cta) << RANK
     }
 
     /// Arrivals at an `mbarrier` of another CTA.

@@ -15,6 +15,8 @@ pub(super) enum Operand {
     Special(Special),
     /// A register and a displacement, or for `None` an address.
     Addr(Option<usize>, u64),
+    /// A place in the shared memory of whichever CTA it is.
+    Own(u64),
     Target(u32),
 }
 
@@ -98,6 +100,7 @@ impl SimKernel {
             let name = &kernel.symbols[n as usize].name;
             symbols.iter().find(|(known, _)| *known == name).map_or(0, |(_, at)| u64::from(*at))
         };
+        let in_shared = |n: u32| kernel.symbols[n as usize].space == Space::Shared;
         let mut params = Vec::new();
         let mut end = 0;
         let mut maps = Vec::new();
@@ -111,6 +114,7 @@ impl SimKernel {
             Src::Reg(reg) => Operand::Reg(reg.index()),
             Src::Imm(bits) => Operand::Imm(*bits),
             Src::Special(special) => Operand::Special(*special),
+            Src::Symbol(n) if in_shared(*n) => Operand::Own(address(*n)),
             Src::Symbol(n) => Operand::Imm(address(*n)),
             Src::Param(n) => Operand::Imm(params[*n as usize]),
             Src::Label(label) => Operand::Target(places[*label].unwrap_or(0) as u32),
@@ -119,6 +123,7 @@ impl SimKernel {
                 match at.base {
                     AddrBase::Reg(reg) => Operand::Addr(Some(reg.index()), disp),
                     AddrBase::Param(n) => Operand::Addr(None, params[n as usize].wrapping_add(disp)),
+                    AddrBase::Symbol(n) if in_shared(n) => Operand::Own(address(n).wrapping_add(disp)),
                     AddrBase::Symbol(n) => Operand::Addr(None, address(n).wrapping_add(disp)),
                 }
             }

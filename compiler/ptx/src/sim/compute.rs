@@ -2,6 +2,7 @@
 
 use super::arith;
 use super::bulk::PARAMS;
+use super::cluster::there;
 use super::code::{Operand, SimInst};
 use super::warp::{Values, each};
 use super::{Cta, World};
@@ -18,6 +19,7 @@ impl World<'_> {
             Operand::Imm(bits) => [bits; 32],
             Operand::Addr(None, at) => [at; 32],
             Operand::Addr(Some(reg), disp) => warp.reg(reg).map(|base| base.wrapping_add(disp)),
+            Operand::Own(at) => [there(at, self.rank(cta)); 32],
             Operand::Target(_) => [0; 32],
             Operand::Special(special) => match special {
                 Special::Tid => std::array::from_fn(|l| u64::from(32 * warp.number) + l as u64),
@@ -25,7 +27,7 @@ impl World<'_> {
                 Special::Ntid => [u64::from(self.launch.kernel.threads); 32],
                 Special::Ctaid => [u64::from(cta.number); 32],
                 Special::Nctaid => [u64::from(self.launch.ctas); 32],
-                Special::ClusterCtarank => [u64::from(cta.number % self.cluster()); 32],
+                Special::ClusterCtarank => [self.rank(cta); 32],
                 Special::Clusterid => [u64::from(cta.number / self.cluster()); 32],
                 Special::Nclusterid => [u64::from(self.launch.ctas / self.cluster()); 32],
             },

@@ -165,7 +165,8 @@ impl World<'_> {
         let mut parked = 0;
         for lane in each(does) {
             let view = cta.view(w, lane, pc);
-            let (at, number) = (at[lane], number[lane] as u32 as u64);
+            let (there, number) = (at[lane], number[lane] as u32 as u64);
+            let at = self.own(cta, there);
             let done = match op {
                 Sm90::MbarrierInit => cta.init(at, number, &view),
                 Sm90::MbarrierInval => cta.touch_mbarrier(at, RaceAccess::Write, &view).and_then(|()| {
@@ -174,7 +175,7 @@ impl World<'_> {
                 }),
                 Sm90::MbarrierArrive => cta.arrive(at, number, &view),
                 Sm90::MbarrierArriveExpectTx => cta.expect(at, number, &view).and_then(|()| cta.arrive(at, 1, &view)),
-                Sm90::MbarrierArriveCluster => self.arrive_there(cta, at, number, view),
+                Sm90::MbarrierArriveCluster => self.arrive_there(cta, there, number, view),
                 Sm90::MbarrierExpectTx => cta.expect(at, number, &view),
                 _ => cta.touch_mbarrier(at, RaceAccess::Atomic, &view).and_then(|()| {
                     let barrier = cta.mbarrier(at)?;

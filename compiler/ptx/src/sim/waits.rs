@@ -224,7 +224,7 @@ impl World<'_> {
         loads: bool,
     ) -> Result<(), (Refused, usize, u64)> {
         let step = &self.code.steps[pc as usize];
-        let at = self.values(cta, w, step.srcs[0]);
+        let at = self.values(cta, w, step.srcs[0]).map(|at| self.own(cta, at));
         let place = |lane: usize, half: usize| match trans {
             false => (lane / 4, lane % 4 * 2 + half),
             true => (lane % 4 * 2 + half, lane / 4),
