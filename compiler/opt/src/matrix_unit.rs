@@ -113,6 +113,8 @@ const TF32: FactorRounding = FactorRounding { to: Factors::Tf32, even: true };
 const ROWS: [u32; 2] = [64, 128];
 /// Rows that are so few that the product is computed turned round: the right operand's columns are the unit's rows.
 const FEW_ROWS: [u32; 2] = [16, 32];
+/// Columns of so few rows that a warp takes 16 of, in place of a warp-group 64; of factors of 16 bits.
+pub const FEW_COLUMNS: [u32; 2] = [16, 32];
 /// Dimensions of a batch at most: a tensor map has five in all.
 const MOST_BATCH: usize = 3;
 /// What columns are a multiple of, and at most. (The unit has multiples of 8; tiles are padded to boxes of 16.)
@@ -250,6 +252,10 @@ impl<'k, 'p> Finder<'k, 'p> {
             });
         };
         let tile = [p.d.rows, p.d.cols];
+        let few = FEW_ROWS.contains(&tile[0]) && FEW_COLUMNS.contains(&tile[1]);
+        if few && factors[0].size() != 2 {
+            return no(format!("a block of {} rows has {} columns, and factors have not 16 bits", tile[0], tile[1]));
+        }
         if p.d.valid != (p.a.valid.0, p.b.valid.1) {
             return no("what is computed is not the product of its operands");
         }
@@ -301,9 +307,9 @@ impl<'k, 'p> Finder<'k, 'p> {
         let (step, most) = COLUMNS;
         for tile in self.kernel.tiles.values().filter(|t| t.ty.loc == Loc::Acc) {
             let (rows, cols) = (tile.ty.rows, tile.ty.cols);
-            if FEW_ROWS.contains(&rows) && !ROWS.contains(&cols) {
+            if FEW_ROWS.contains(&rows) && !ROWS.contains(&cols) && !FEW_COLUMNS.contains(&cols) {
                 return no(format!(
-                    "a block of {rows} rows has {cols} columns, and the unit takes 64 or 128 of so few"
+                    "a block of {rows} rows has {cols} columns, and the unit takes 16, 32, 64 or 128 of so few"
                 ));
             }
             if FEW_ROWS.contains(&rows) {

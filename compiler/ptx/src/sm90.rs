@@ -202,6 +202,8 @@ pub enum Sm90 {
     BarArrive,
     /// The lanes of a mask.
     BarWarpSync,
+    /// A product of a warp, 16 x 8 with 16 of k, of factors of 16 bits in registers, added to sums.
+    MmaSync(MmaType),
     /// One lane of a mask, always the same.
     ElectSync,
     /// Asks for a tensor map.
@@ -259,6 +261,8 @@ fn numberless() -> Vec<Sm90> {
         Sm90::FenceMbarrierInit,
         Sm90::WgmmaFence,
         Sm90::WgmmaCommit,
+        Sm90::MmaSync(MmaType::F16),
+        Sm90::MmaSync(MmaType::Bf16),
         Sm90::BarSync,
         Sm90::BarArrive,
         Sm90::BarWarpSync,
@@ -321,6 +325,9 @@ impl Sm90 {
             Sm90::BarSync => "bar.sync".into(),
             Sm90::BarArrive => "bar.arrive".into(),
             Sm90::BarWarpSync => "bar.warp.sync".into(),
+            Sm90::MmaSync(ty) => {
+                format!("mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32", ty.name())
+            }
             Sm90::ElectSync => "elect.sync".into(),
             Sm90::PrefetchTensorMap => "prefetch.tensormap".into(),
             Sm90::Mapa => "mapa.shared::cluster.u32".into(),
@@ -362,6 +369,10 @@ impl Sm90 {
             Sm90::SetMaxReg { count: n @ 24..=256, .. } if n.is_multiple_of(8) => vec![Slot::Literal(n.into())],
             Sm90::BarSync | Sm90::BarArrive => vec![NUMBER, NUMBER],
             Sm90::BarWarpSync => vec![NUMBER],
+            Sm90::MmaSync(MmaType::F16 | MmaType::Bf16) => {
+                let sums = OperandClass::Reg(Class::F32);
+                vec![Slot::Dsts(sums, 4), Slot::Srcs(word, 4), Slot::Srcs(word, 2), Slot::Srcs(sums, 4)]
+            }
             Sm90::ElectSync => vec![Slot::DstBehindSink(OperandClass::Reg(Class::Pred)), NUMBER],
             Sm90::PrefetchTensorMap => vec![GLOBAL],
             Sm90::Mapa => vec![Slot::Dst(OperandClass::Reg(Class::B32)), Slot::Src(word), NUMBER],
@@ -397,6 +408,7 @@ impl Sm90 {
                 | Sm90::LdMatrix { .. }
                 | Sm90::StMatrix { .. }
                 | Sm90::SetMaxReg { .. }
+                | Sm90::MmaSync(_)
         )
     }
 }

@@ -50,6 +50,13 @@ impl Gemm {
         self.steps(|g, k| {
             let full = g.full();
             g.b.mbarrier_wait(Address::at(full), g.phase);
+            if g.plan.in_warps() {
+                g.multiply_in_warps(&sums);
+                // All lanes have read the slot.
+                g.b.sm90(Sm90::BarWarpSync, &[], &[Src::Imm(0xffff_ffff)]);
+                g.release(first, full);
+                return g.advance();
+            }
             g.multiply(mine, yes, &sums);
             g.b.sm90(Sm90::WgmmaWait(1), &[], &[]);
             let kept = g.b.label();
@@ -60,18 +67,25 @@ impl Gemm {
             g.b.set(last, Type::U32, full);
             g.advance();
         });
-        self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
-        let none = self.b.label();
-        let nothing = self.b.setp(Cmp::Eq, Type::U64, self.sizes[2], Src::Imm(0));
-        self.b.bra_if(nothing, true, none);
-        self.release(first, last);
-        self.b.place(none);
+        if !self.plan.in_warps() {
+            self.finish(first, last);
+        }
         let fragment = self.fragment(mine, at);
         match self.element.take() {
             Some(element) => self.epilogue(&element, &fragment, &sums),
             None => self.store(&fragment, &sums),
         }
         self.next_block(head);
+    }
+
+    /// Waits for the last step's products, and says that its slot is empty.
+    fn finish(&mut self, first: VReg, last: VReg) {
+        self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
+        let none = self.b.label();
+        let nothing = self.b.setp(Cmp::Eq, Type::U64, self.sizes[2], Src::Imm(0));
+        self.b.bra_if(nothing, true, none);
+        self.release(first, last);
+        self.b.place(none);
     }
 
     /// Sums start at zero, or at the bias of their column; of a product that is turned round, of their row.

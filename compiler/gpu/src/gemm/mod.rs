@@ -12,6 +12,7 @@ mod cluster;
 mod consumer;
 mod epilogue;
 mod producer;
+mod warps;
 
 pub use arguments::{GemmAbi, HALVES, Major, Obstacle, OperandSide};
 pub(crate) use arguments::{map, value};
@@ -88,8 +89,8 @@ struct Plan {
     grid: [usize; 2],
     /// Those that count matrices.
     batch: Vec<usize>,
-    /// Warp-groups that multiply.
-    consumers: u32,
+    /// Warps that multiply: of a warp-group 64 rows, or each 16 of a block that has no more than 32.
+    warps: u32,
     slots: u32,
     factors: [MmaType; 2],
     /// Factors of a step.
@@ -145,7 +146,7 @@ impl Plan {
             tile: p.tile,
             grid: p.grid,
             batch: p.batch.clone(),
-            consumers: p.tile[0] / 64,
+            warps: p.tile[0] / warps::ROWS,
             slots: wanted.clamp(2, if a.bytes() + b.bytes() <= SMALL { SMALL_SLOTS } else { SLOTS }).min(room),
             factors: p.factors.map(mma_type),
             depth,
@@ -161,7 +162,7 @@ impl Plan {
     }
 
     fn threads(&self) -> u32 {
-        GROUP * (1 + self.consumers)
+        GROUP + 32 * self.warps
     }
 
     /// Where the right operand's slots begin, and the barriers.
@@ -180,7 +181,12 @@ impl Plan {
 
     /// Registers move from the producer to the consumers.
     fn moves_registers(&self) -> bool {
-        self.consumers == 2 && self.tile[1] > 128
+        self.warps == 8 && self.tile[1] > 128
+    }
+
+    /// Each warp multiplies for itself.
+    fn in_warps(&self) -> bool {
+        self.warps < 4
     }
 }
 
@@ -366,7 +372,7 @@ impl Gemm {
     fn make_barriers(&mut self, all: VReg) {
         let ready = self.b.label();
         let arrivals = self.b.selp(Type::B32, Src::Imm(1), Src::Imm(u64::from(GROUP)), all);
-        let warps = 4 * self.plan.consumers;
+        let warps = self.plan.warps;
         let releases = self.b.selp(
             Type::B32,
             Src::Imm((warps * self.plan.cluster.partners()).into()),

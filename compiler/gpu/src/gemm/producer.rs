@@ -50,8 +50,10 @@ impl Gemm {
             self.gather(n, k, at[n], to[n]);
             self.b.place(skip);
         }
-        // Products read shared memory through another proxy than stores write it.
-        self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
+        if !self.plan.in_warps() {
+            // Products of warp-groups read shared memory through another proxy than stores write it.
+            self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
+        }
         self.b.bra_if(leads, true, copies);
         let full = Src::Addr(Address::at(full));
         self.b.sm90(Sm90::MbarrierArrive, &[], &[full, Src::Imm(1)]);

@@ -15,6 +15,7 @@ mod compute;
 mod maps;
 mod mbarrier;
 mod memory;
+mod mma;
 mod races;
 mod report;
 mod waits;

@@ -4,6 +4,7 @@
 use super::clocks::Column;
 use super::cluster::there;
 use super::memory::Refused;
+use super::mma::products_of_warp;
 use super::races::RaceAccess;
 use super::warp::{Park, each};
 use super::{Cta, Random, SimFault, Waiting, Why, World};
@@ -207,6 +208,14 @@ impl World<'_> {
                 done.map_err(|(refused, lane, at)| self.refused(cta, w, pc, lane, refused, at))?;
             }
             Sm90::SetMaxReg { .. } => {}
+            Sm90::MmaSync(ty) => {
+                let right: Vec<_> = step.all_srcs[4..6].iter().map(|src| self.values(cta, w, *src)).collect();
+                let left: Vec<_> = step.all_srcs[..4].iter().map(|src| self.values(cta, w, *src)).collect();
+                let sums: Vec<_> = step.all_srcs[6..].iter().map(|src| self.values(cta, w, *src)).collect();
+                for (reg, sums) in step.all_dsts.iter().zip(products_of_warp(ty, &left, &right, &sums)) {
+                    cta.warps[w].set(*reg, u32::MAX, &sums);
+                }
+            }
             _ => self.wgmma(cta, w, pc, op)?,
         }
         Ok(())

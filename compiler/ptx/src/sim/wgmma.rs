@@ -5,7 +5,7 @@ use super::bulk::operation;
 use super::maps::Swizzle;
 use super::mbarrier::Wrong;
 use super::races::{RaceAccess, View};
-use super::warp::Warp;
+use super::warp::Values;
 use super::{Cta, SimFault, World};
 use crate::sm90::{MmaType, Sm90, Wgmma};
 use ptoc_tensor::matrix_unit::Factor;
@@ -194,7 +194,10 @@ impl Cta {
                 let matrix = Matrix::new(descriptor, op.trans_a)?;
                 self.factors(&matrix, op.a, 16 * (w % 4), 16, view)?
             }
-            None => fragment(&self.warps[w], op.a, &step.left()),
+            None => {
+                let words: Vec<Values> = step.left().iter().map(|reg| *self.warps[w].reg(*reg)).collect();
+                fragment(op.a, &words)
+            }
         };
         let mut right = self.factors(&Matrix::new(product.right, op.trans_b)?, op.b, 0, usize::from(op.n), view)?;
         for (negate, factors) in [(op.neg_a, &mut left), (op.neg_b, &mut right)] {
@@ -251,12 +254,12 @@ fn integers(a: &[Factor], b: &[Factor], before: u32) -> u32 {
 }
 
 /// The left operand in registers: rows of the warp, row by row.
-fn fragment(warp: &Warp, ty: MmaType, regs: &[usize]) -> Vec<Factor> {
+pub(super) fn fragment(ty: MmaType, words: &[Values]) -> Vec<Factor> {
     let size = ty.size() as usize;
     let (k, per) = (32 / size, 4 / size);
     let mut out = vec![Factor::Nan; 16 * k];
-    for (n, reg) in regs.iter().enumerate() {
-        for (lane, word) in warp.reg(*reg).iter().enumerate() {
+    for (n, words) in words.iter().enumerate() {
+        for (lane, word) in words.iter().enumerate() {
             let (row, column) = (lane / 4 + n % 2 * 8, lane % 4 * per + n / 2 * (k / 2));
             for (e, raw) in (*word as u32).to_le_bytes().chunks(size).enumerate() {
                 out[row * k + column + e] = ty.factor(bits(raw));
