@@ -106,11 +106,11 @@ fn step(stage: Stage, name: &str, target: &Target, notes: &mut String) -> Result
             Ok((Stage::Tile(unit), changed))
         }
         ("lowering", Stage::Tile(unit)) => {
-            let (module, _) = ptoc_lower::lower(&unit, Analyses::of(&unit), target)?;
+            let (module, _) = ptoc_lower::lower(&unit, Analyses::of(&unit, target), target)?;
             Ok((Stage::Loop(module, unit.rows.map(|r| r.dim)), true))
         }
         (fusion::NAME, Stage::Tile(unit)) => {
-            let decided = Analyses::of(&unit).fusion.text(&unit.kernel);
+            let decided = Analyses::of(&unit, target).fusion.text(&unit.kernel);
             decided.lines().for_each(|l| notes.push_str(&format!("//{}\n", l.trim_start_matches('#'))));
             Ok((Stage::Tile(unit), !decided.is_empty()))
         }

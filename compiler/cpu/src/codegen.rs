@@ -121,7 +121,9 @@ impl UnitCompiler {
     fn piece(&mut self, id: FuncId, name: &str, signature: Signature, part: FunctionPart) -> Result<Made, String> {
         let host = self.settings.host;
         if let (Some(isa), FunctionPart::Nest(nest)) = (self.settings.wide, &part)
-            && let Some(wide::Wide { code, program }) = wide::make(nest, isa, name, self.settings.text)?
+            // Objects are for any processor that has the instruction set.
+            && let Some(wide::Wide { code, program }) =
+                wide::make(nest, isa, isa.multishift(self.settings.linked), (name, self.settings.text))?
         {
             let text = Text { clif: program, disassembly: None };
             let (alignment, relocs) = (CODE_ALIGNMENT, Vec::new());

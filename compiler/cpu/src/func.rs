@@ -1,5 +1,6 @@
 //! A function: entry, structured control flow, scalars.
 
+use crate::ending;
 use crate::lanes::Rep;
 use crate::link::Link;
 use crate::listing::{Numbering, Sources};
@@ -14,7 +15,9 @@ use cranelift_frontend::{FunctionBuilder, Variable};
 use cranelift_module::FuncId;
 use ptoc_abi::{Frame, PrintItem};
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{For, Func, FunctionEntry, If, Label, Module, Op, Reg, Region, Scope, Stmt, VarId, While};
+use ptoc_ir::loops::{
+    For, Func, FunctionEntry, If, Label, Module, Op, Reg, Region, Scope, SpaceId, Stmt, VarId, While,
+};
 use rustc_hash::FxHashMap;
 use std::mem::offset_of;
 
@@ -53,6 +56,8 @@ pub(crate) struct Emit<'a, 'b> {
     labels: FxHashMap<Label, Targets>,
     /// The `print` statements of the module so far.
     pub(crate) prints: &'a mut Vec<Vec<PrintItem>>,
+    /// The space of partials, if only reductions read it.
+    pub(crate) partials: Option<SpaceId>,
     /// `Lanes` may use vectors.
     pub(crate) vectors: bool,
     /// The routines that it may call.
@@ -97,6 +102,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             vars: SecondaryMap::new(),
             labels: FxHashMap::default(),
             prints,
+            partials: if link.is_some() { ending::partials(func) } else { None },
             vectors,
             routines,
             ahead: 0,
@@ -190,12 +196,18 @@ impl<'a, 'b> Emit<'a, 'b> {
     pub(crate) fn region(&mut self, region: &Region) -> Flow {
         let around = self.here();
         let mut flow = Flow::On;
-        for stmt in region {
+        let mut done = 0;
+        while let Some(stmt) = region.get(done) {
             self.at(stmt, 0, around);
+            if self.rows_that_end(&region[done..]) {
+                done += ending::STATEMENTS;
+                continue;
+            }
             flow = self.statement(&stmt.op);
             if flow == Flow::Ended {
                 break;
             }
+            done += 1;
         }
         self.back_to(around);
         flow
@@ -256,7 +268,7 @@ impl<'a, 'b> Emit<'a, 'b> {
             Op::Watch(watch) => self.watch(watch),
             Op::Print { parts } => self.print(parts),
             // They stand in lanes, which have emitted them.
-            Op::Fetch { .. } | Op::Join { .. } => {}
+            Op::Fetch { .. } | Op::Join { .. } | Op::Nibble { .. } => {}
             Op::Const { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

@@ -12,7 +12,7 @@ use crate::shape::{Shape, plain};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32X4, F64, F64X2, I8X16, I32, I32X4, I64};
 use cranelift_codegen::ir::{BlockArg, ConstantData, InstBuilder, Value};
-use ptoc_ir::loops::{Addr, BinOp, Cast, LTy, Lanes, MemTy, Op, PARTIALS, Reg, Stride, operands};
+use ptoc_ir::loops::{Addr, BinOp, Cast, LTy, Lanes, MemTy, Op, PARTIALS, Reg, Stride, nibble, operands};
 
 /// A register that differs between the four lanes at hand.
 #[derive(Clone, Copy, Default, Debug)]
@@ -148,7 +148,7 @@ impl Emit<'_, '_> {
                     let value = self.load_one(*ty, at);
                     self.define(*dst, value);
                 }
-                Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Join { addr, .. } => {
+                Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Join { addr, .. } | Op::Nibble { addr, .. } => {
                     let mut at = self.origin(addr.base, addr.offset);
                     if let Some(gather) = addr.gather.filter(|g| body.is_shared(*g)) {
                         let gather = self.value(gather);
@@ -183,6 +183,10 @@ impl Emit<'_, '_> {
                     self.store_one(*ty, value, at);
                 }
                 Op::Fetch { .. } => {}
+                Op::Nibble { dst, moves, .. } => {
+                    let value = self.nibble(origins[n], index, *moves);
+                    self.define(*dst, value);
+                }
                 Op::Join { op, ty, value, .. } => {
                     let at = self.partial(origins[n], index);
                     let (old, value) = (self.load_one(*ty, at), self.value(*value));
@@ -201,6 +205,46 @@ impl Emit<'_, '_> {
         let number = self.b.ins().band_imm_s(number, PARTIALS as i64 - 1);
         let offset = self.b.ins().ishl_imm_s(number, 2);
         self.moved(origin, offset)
+    }
+
+    /// The word that the first lane at hand takes its half byte of, and the lane's number in it.
+    fn word(&mut self, origin: Option<MachineAddress>, index: Value) -> (Value, Value) {
+        let origin = origin.expect("`before` gave every access an origin");
+        let number = self.lane_number(index);
+        let offset = self.b.ins().ushr_imm_u(number, 3);
+        let offset = self.b.ins().ishl_imm_s(offset, 2);
+        let at = self.moved(origin, offset);
+        let place = self.b.ins().band_imm_s(number, 7);
+        let place = self.b.ins().ireduce(I32, place);
+        (self.load_raw(MemTy::I32, at), place)
+    }
+
+    /// A lane's half byte.
+    fn nibble(&mut self, origin: Option<MachineAddress>, index: Value, moves: [u8; 3]) -> Value {
+        let (word, place) = self.word(origin, index);
+        // The number of each lane's half byte is a half byte of this.
+        let all = (0..8).fold(0, |all, lane| all | nibble(lane, moves) << (4 * lane));
+        let all = self.b.ins().iconst(I32, all as i64);
+        let by = self.b.ins().ishl_imm_s(place, 2);
+        let which = self.b.ins().ushr(all, by);
+        let which = self.b.ins().band_imm_s(which, 7);
+        let by = self.b.ins().ishl_imm_s(which, 2);
+        let value = self.b.ins().ushr(word, by);
+        self.b.ins().band_imm_s(value, 15)
+    }
+
+    /// The half bytes of four lanes, the first of which has a number that is a multiple of four: each is brought to the
+    /// top by a product.
+    fn four_nibbles(&mut self, origin: Option<MachineAddress>, index: Value, moves: [u8; 3]) -> Value {
+        let (word, place) = self.word(origin, index);
+        // The upper four lanes of a word lie as the lower ones, some half bytes further on.
+        let by = self.b.ins().imul_imm_s(place, i64::from(moves[2]));
+        let word = self.b.ins().ushr(word, by);
+        let words = self.b.ins().splat(I32X4, word);
+        let up = [0, 1, 2, 3].map(|lane| 1 << (28 - 4 * nibble(lane, moves)));
+        let up = self.vector(I32X4, up);
+        let top = self.b.ins().imul(words, up);
+        self.b.ins().ushr_imm_u(top, 28)
     }
 
     /// The address of one lane, all registers being scalars.
@@ -260,6 +304,9 @@ impl Emit<'_, '_> {
                 }
                 Op::Store { ty, addr, value } => self.store_four(body, *ty, addr, *value, origins[n], index),
                 Op::Fetch { .. } => {}
+                Op::Nibble { dst, moves, .. } => {
+                    self.reps[*dst] = Rep::Four(self.four_nibbles(origins[n], index, *moves));
+                }
                 Op::Join { op, ty, value, .. } => {
                     // The first lane's number is a multiple of four: so is that of its partial.
                     let at = self.partial(origins[n], index);

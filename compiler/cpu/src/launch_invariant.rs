@@ -56,6 +56,7 @@ fn region(of: &Region, out: &mut FxHashSet<u32>) {
             | Op::Set { .. }
             | Op::Load { .. }
             | Op::Fetch { .. }
+            | Op::Nibble { .. }
             | Op::Break(_)
             | Op::Continue(_)
             | Op::Leave(_)

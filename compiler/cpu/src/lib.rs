@@ -7,6 +7,7 @@ mod analyse;
 mod codegen;
 mod contract;
 mod effects;
+mod ending;
 mod func;
 mod half;
 mod host;

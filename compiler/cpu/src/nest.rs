@@ -26,6 +26,18 @@ pub(crate) enum RowStride {
     Reg(Reg, i64),
 }
 
+/// The end of a row whose elements were joined with partials, f32: the row itself fills them, and joins them to one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Ending {
+    pub(crate) op: BinOp,
+    /// The bits of what partials start with.
+    pub(crate) identity: u32,
+    /// The pointer to the row's partials.
+    pub(crate) partials: u32,
+    /// The pointer to the row's result.
+    pub(crate) result: u32,
+}
+
 /// A loop nest as a function.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Nest {
@@ -42,6 +54,8 @@ pub(crate) struct Nest {
     /// Bit n: what goes through pointer n may be written past the caches. It is whole words of an array that the nest
     /// does not read.
     pub(crate) non_temporal: u64,
+    /// How its rows are reduced, each when it is done.
+    pub(crate) ending: Option<Ending>,
     /// The body.
     pub(crate) body: Region,
 }
@@ -254,7 +268,11 @@ impl<'a> Analysis<'a> {
             let value_only = matches!(stmt.op, Op::Store { .. });
             let (inputs, _) = operands(&stmt.op);
             let (stride, gather) = match &stmt.op {
-                Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Fetch { addr, .. } | Op::Join { addr, .. } => {
+                Op::Load { addr, .. }
+                | Op::Store { addr, .. }
+                | Op::Fetch { addr, .. }
+                | Op::Join { addr, .. }
+                | Op::Nibble { addr, .. } => {
                     (if let Stride::Reg(r) = addr.stride { Some(r) } else { None }, addr.gather)
                 }
                 _ => (None, None),
@@ -295,6 +313,7 @@ impl<'a> Analysis<'a> {
         let non_temporal = self.non_temporal(&lanes.body);
         let nest = Nest {
             non_temporal,
+            ending: None,
             rows: self.rows.is_some(),
             count,
             steps: self.steps(),
@@ -316,7 +335,7 @@ impl<'a> Analysis<'a> {
             let words =
                 |ty: MemTy, addr: &Addr| ty.size() == 4 && addr.stride == Stride::Const(4) && addr.gather.is_none();
             let fits = body.iter().all(|s| match &s.op {
-                Op::Load { addr, .. } | Op::Join { addr, .. } => addr.base != base,
+                Op::Load { addr, .. } | Op::Join { addr, .. } | Op::Nibble { addr, .. } => addr.base != base,
                 Op::Store { ty, addr, .. } => !through(addr) || words(*ty, addr),
                 _ => true,
             });
@@ -382,6 +401,10 @@ impl<'a> Analysis<'a> {
             Op::Load { dst, ty, addr } => {
                 let addr = self.address(addr)?;
                 Op::Load { dst: self.renumber(*dst), ty: *ty, addr }
+            }
+            Op::Nibble { dst, addr, moves } => {
+                let addr = self.address(addr)?;
+                Op::Nibble { dst: self.renumber(*dst), addr, moves: *moves }
             }
             Op::Store { ty, addr, value } => {
                 let (addr, value) = (self.address(addr)?, self.read(*value)?);

@@ -25,17 +25,22 @@ impl Emit<'_, '_> {
             return false;
         }
         let Some((site, addresses)) = nest::of_loop(f, self.func, &self.known) else { return false };
+        self.call_rows(f, site, &addresses);
+        true
+    }
+
+    /// Calls the function of a loop over rows. `addresses` are the statements that compute them.
+    pub(crate) fn call_rows(&mut self, f: &For, site: Site, addresses: &[Op]) {
         // Everything in the first row.
         let (lo, hi) = (self.value(f.lo), self.value(f.hi));
         self.define(f.index, lo);
         self.known[f.index] = self.known[f.lo];
         for op in addresses {
-            self.address_step(&op);
+            self.address_step(op);
         }
         let rows = if self.known[f.lo] == Some(0) { hi } else { self.b.ins().isub(hi, lo) };
         let known = self.known[f.hi].zip(self.known[f.lo]).map(|(hi, lo)| hi.wrapping_sub(lo) as i64);
         self.call_nest(site, Some(rows), known);
-        true
     }
 
     /// Calls the function of `Lanes`, unless it stays where it is.
@@ -310,7 +315,13 @@ impl Emit<'_, '_> {
         let any = self.b.ins().icmp_imm_s(IntCC::SignedGreaterThan, rows, 0);
         self.b.ins().brif(any, head, &args, exit, &[]);
         self.b.switch_to_block(head);
+        if let Some(ending) = nest.ending {
+            self.fill_partials(ending);
+        }
         self.lanes(lanes);
+        if let Some(ending) = nest.ending {
+            self.end_row(ending);
+        }
         let left = self.b.ins().iadd_imm_s(left, -1);
         let mut args = vec![BlockArg::Value(left)];
         for (pointer, step) in self.tensors.iter().zip(&steps) {

@@ -76,6 +76,7 @@ impl Emit<'_> {
             // A hint.
             Op::Fetch { .. } => {}
             Op::Join { .. } => return self.refuse(RefusalCode::Internal, "`join` outside `lanes`"),
+            Op::Nibble { .. } => return self.refuse(RefusalCode::Internal, "half bytes of words"),
             Op::Const { .. }
             | Op::Unary { .. }
             | Op::Binary { .. }

@@ -11,6 +11,12 @@ use ptoc_ir::tile::{Copy, TileRef};
 
 impl Lower<'_> {
     pub(super) fn copy(&mut self, copy: &Copy) {
+        // On a GPU neighbouring threads take the halves of a byte.
+        self.copied(copy, self.target.gpu.is_none());
+    }
+
+    /// Emits a copy; `words`: half bytes may be copied eight at a time.
+    pub(super) fn copied(&mut self, copy: &Copy, words: bool) {
         let mut nest = self.nest(&copy.extents, &copy.guards);
         let mut tables = Vec::new();
         // The interpreter looks at the source's tables first.
@@ -21,13 +27,20 @@ impl Lower<'_> {
             return self.not_yet("a fill of what a table places");
         }
         let fill = copy.fill.map(|v| self.value(v));
-        // On a GPU neighbouring threads take the halves of a byte.
-        let words = self.target.gpu.is_none();
         copy_nest(&mut self.code, nest, [dst, src], &tables, fill, words);
     }
 }
 
 impl Lower<'_> {
+    /// The nest of a copy, as simple as it is, and its sides; none if there are no elements.
+    pub(super) fn copy_sides(&mut self, copy: &Copy) -> Option<(Nest, [NestSide; 2])> {
+        let mut nest = self.nest(&copy.extents, &copy.guards);
+        let src = self.side(&mut nest, &copy.src, 1, &mut Vec::new());
+        let dst = self.side(&mut nest, &copy.dst, 0, &mut Vec::new());
+        let mut sides = [dst, src];
+        simplify(&mut self.code, &mut nest, &mut sides, &[]).then_some((nest, sides))
+    }
+
     pub(super) fn not_yet(&mut self, what: &str) {
         let message = format!("{what} is not compiled for the CPU yet");
         let error = Diagnostic::error(codes::NOT_YET, self.code.span, message);
@@ -83,18 +96,10 @@ pub(super) fn copy_nest(
     fill: Option<Reg>,
     words: bool,
 ) {
-    nest.drop_single(code);
-    if nest.is_empty(code) {
+    let Stored::Whole(stored) = sides[0].stored else { return };
+    if !simplify(code, &mut nest, &mut sides, tables) {
         return;
     }
-    nest.pin(code, tables);
-    let Stored::Whole(stored) = sides[0].stored else { return };
-    keep_bits(&mut sides);
-    nest.merge(code, &mergeable);
-    for side in &mut sides {
-        side.unroll(code, &mut nest);
-    }
-    nest.merge(code, &mergeable);
     let words = words && fill.is_none() && tables.is_empty();
     let words = if words { WordCopy::new(code, &nest, &sides) } else { None };
     let Some(words) = words else { return copy_elements(code, nest, sides, tables, fill.map(|value| (value, stored))) };
@@ -104,6 +109,22 @@ pub(super) fn copy_nest(
             code.either(whole, |code| copy_words(code, words), |code| copy_elements(code, nest, sides, tables, None))
         }
     }
+}
+
+/// Joins axes as far as may be; whether there is an element.
+fn simplify(code: &mut FunctionBuilder, nest: &mut Nest, sides: &mut [NestSide; 2], tables: &[Lookup]) -> bool {
+    nest.drop_single(code);
+    if nest.is_empty(code) {
+        return false;
+    }
+    nest.pin(code, tables);
+    keep_bits(sides);
+    nest.merge(code, &mergeable);
+    for side in sides.iter_mut() {
+        side.unroll(code, nest);
+    }
+    nest.merge(code, &mergeable);
+    true
 }
 
 fn copy_words(code: &mut FunctionBuilder, copy: WordCopy) {

@@ -4,10 +4,16 @@
 //! of the nibbles has one form without permutations of bytes: lanes of 64 bits. An order that layouts have permutes the
 //! bits of an element's number, and each bit then moves its nibble by so much: in plain order by 4, 8 and 16 bits. That
 //! is a stage for each of them.
+//!
+//! A chain of element-wise instructions that alone reads what is copied takes the half bytes of the words itself, a
+//! lane each ([`Op::Nibble`]): nothing is copied then.
 
+use super::Lower;
 use super::code::FunctionBuilder;
+use super::matrix::scaled;
 use super::nest::{Form, Nest, NestSide, Stored};
-use ptoc_ir::loops::{BinOp, Cast, CmpOp, LTy, MemTy, Reg};
+use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, Stride};
+use ptoc_ir::tile::{Copy, NestAccess};
 
 /// Half bytes in a word.
 const WORD: usize = 8;
@@ -83,6 +89,8 @@ fn stages(at: &Places, left: [i64; BITS], most: usize) -> Option<Vec<Stage>> {
 #[derive(Clone, Debug)]
 pub(super) struct Words {
     stages: Vec<Stage>,
+    /// How far each bit of an element's number moves its nibble.
+    moves: [u8; BITS],
     signed: bool,
 }
 
@@ -96,7 +104,7 @@ impl Words {
             return None;
         }
         let stages = (0..=MOST).find_map(|most| stages(places, of_bits, most))?;
-        Some(Words { stages, signed })
+        Some(Words { stages, moves: [1, 2, 4].map(|n| places[n] as u8), signed })
     }
 
     /// Eight bytes, as an i64, of a word, an i32.
@@ -248,5 +256,72 @@ impl Finder<'_> {
         let even = |r: Reg| self.code.power(r) >= 2;
         let form = &self.nest.forms[self.src];
         even(form.start) && (0..self.nest.axes.len()).all(|a| self.axes.contains(&a) || even(form.steps[a]))
+    }
+}
+
+/// Rows of half bytes in an array, as a chain's lanes read them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HalfRows {
+    base: Base,
+    /// Byte offset of the first row's first word.
+    offset: Reg,
+    /// Bytes from row to row.
+    rows: Stride,
+    moves: [u8; BITS],
+    signed: bool,
+}
+
+impl HalfRows {
+    /// Those from row `i` on.
+    pub(super) fn at_row(self, code: &mut FunctionBuilder, i: Reg) -> HalfRows {
+        let step = scaled(code, i, self.rows);
+        HalfRows { offset: code.add(self.offset, step), ..self }
+    }
+
+    /// A lane's element of the first row.
+    pub(super) fn load(&self, code: &mut FunctionBuilder) -> Reg {
+        let dst = code.reg(LTy::I32);
+        let addr = Addr { base: self.base, offset: self.offset, stride: Stride::Const(0), gather: None };
+        code.emit(Op::Nibble { dst, addr, moves: self.moves });
+        if !self.signed {
+            return dst;
+        }
+        let eight = code.i32(8);
+        let flipped = code.bin(BinOp::Xor, dst, eight);
+        code.bin(BinOp::Sub, flipped, eight)
+    }
+}
+
+impl Lower<'_> {
+    /// The rows that a copy takes to a tile, if neighbours are half bytes of words; and whether those are whole, if it
+    /// is not known.
+    pub(super) fn half_rows(&mut self, copy: &Copy) -> Option<(HalfRows, Option<Reg>)> {
+        let NestAccess::Tile { tile, .. } = &copy.dst else { return None };
+        let to = self.tile(tile);
+        let (nest, sides) = self.copy_sides(copy)?;
+        let words = WordCopy::new(&mut self.code, &nest, &sides)?;
+        let whole = words.whole(&mut self.code);
+        let WordCopy { mut nest, sides, words, .. } = words;
+        nest.drop_single(&self.code);
+        let (_, _, dst) = sides[0].affine()?;
+        let (base, _, src) = sides[1].affine()?;
+        let known = |code: &FunctionBuilder, r: Reg| code.known(r);
+        let start = nest.forms[dst].start;
+        let first =
+            start == to.offset || known(&self.code, start).is_some_and(|n| known(&self.code, to.offset) == Some(n));
+        let (Stride::Const(down), Stride::Const(1), true) = (to.rows, to.cols, first) else { return None };
+        // Along a row a word follows the other. If rows follow each other too, they are one axis.
+        let mut rows = Stride::Const(down / 2);
+        for a in 0..nest.axes.len() {
+            let (by, from) = (known(&self.code, nest.forms[dst].steps[a])?, nest.forms[src].steps[a]);
+            match (by, known(&self.code, from)) {
+                (8, Some(4)) => {}
+                (by, Some(from)) if by == down => rows = Stride::Const(from),
+                (by, None) if by == down => rows = Stride::Reg(from),
+                _ => return None,
+            }
+        }
+        let offset = nest.forms[src].start;
+        Some((HalfRows { base, offset, rows, moves: words.moves, signed: words.signed }, whole))
     }
 }

@@ -101,7 +101,7 @@ fn pure(op: &Op) -> Option<(Vec<Reg>, Reg)> {
 /// An address of a statement, and whether it is written; not what is only fetched.
 fn addresses(op: &Op, found: &mut Vec<(Addr, bool)>) {
     match op {
-        Op::Load { addr, .. } => found.push((*addr, false)),
+        Op::Load { addr, .. } | Op::Nibble { addr, .. } => found.push((*addr, false)),
         Op::Store { addr, .. } | Op::Join { addr, .. } => found.push((*addr, true)),
         Op::Reduce(r) => found.extend([(r.a, false), (r.d, true)]),
         Op::For(f) => f.body.iter().for_each(|s| addresses(&s.op, found)),
@@ -114,7 +114,7 @@ fn addresses(op: &Op, found: &mut Vec<(Addr, bool)>) {
 fn plain(stmt: &Stmt, lanes: bool) -> bool {
     match &stmt.op {
         op if pure(op).is_some() => true,
-        Op::Load { .. } | Op::Store { .. } | Op::Fetch { .. } | Op::Join { .. } => lanes,
+        Op::Load { .. } | Op::Store { .. } | Op::Fetch { .. } | Op::Join { .. } | Op::Nibble { .. } => lanes,
         Op::For(f) => f.body.iter().all(|s| plain(s, false)),
         Op::Lanes(l) => {
             let own: FxHashSet<Reg> = l.body.iter().filter_map(|s| operands(&s.op).1).collect();
@@ -261,7 +261,7 @@ fn each_reg(op: &mut Op, f: &mut dyn FnMut(&mut Reg, bool)) {
             [a, b, c].into_iter().for_each(|r| f(r, false));
             f(dst, true);
         }
-        Op::Load { dst, addr: a, .. } => {
+        Op::Load { dst, addr: a, .. } | Op::Nibble { dst, addr: a, .. } => {
             addr(a, f);
             f(dst, true);
         }
@@ -294,7 +294,11 @@ fn each_reg(op: &mut Op, f: &mut dyn FnMut(&mut Reg, bool)) {
 /// Calls `f` with every address of a plain statement.
 fn each_addr(op: &mut Op, f: &mut dyn FnMut(&mut Addr)) {
     match op {
-        Op::Load { addr, .. } | Op::Store { addr, .. } | Op::Join { addr, .. } | Op::Fetch { addr, .. } => f(addr),
+        Op::Load { addr, .. }
+        | Op::Store { addr, .. }
+        | Op::Join { addr, .. }
+        | Op::Fetch { addr, .. }
+        | Op::Nibble { addr, .. } => f(addr),
         Op::Reduce(r) => [&mut r.d, &mut r.a].into_iter().for_each(f),
         Op::Lanes(l) => l.body.iter_mut().for_each(|s| each_addr(&mut s.op, f)),
         _ => {}

@@ -9,6 +9,7 @@ use crate::overlap::Overlap;
 use crate::pass::RewriteUnit;
 use crate::webs::Uses;
 use ptoc_ir::analysis::poly::Definitions;
+use ptoc_isa::Target;
 
 /// Results of the analyses of a rewritten kernel.
 pub struct Analyses<'k> {
@@ -23,12 +24,12 @@ pub struct Analyses<'k> {
 }
 
 impl<'k> Analyses<'k> {
-    /// All of them.
-    pub fn of(unit: &'k RewriteUnit) -> Analyses<'k> {
+    /// All of them, for what is made of the kernel on this target.
+    pub fn of(unit: &'k RewriteUnit, target: &Target) -> Analyses<'k> {
         let products = clock::pass("contraction", || contraction::find(&unit.kernel));
         let coarsening = clock::pass("grid-coarsen", || grid_coarsen::find(&unit.kernel, &products));
         let defs = Definitions::new(&unit.kernel);
-        let fusion = clock::pass(fusion::NAME, || fused(unit, &products, &defs));
+        let fusion = clock::pass(fusion::NAME, || fused(unit, &products, &defs, target.gpu.is_none()));
         Analyses { products, coarsening, defs, fusion }
     }
 
@@ -43,9 +44,9 @@ impl<'k> Analyses<'k> {
     }
 }
 
-fn fused<'k>(unit: &'k RewriteUnit, products: &Products<'k>, defs: &Definitions<'k>) -> Fusion<'k> {
+fn fused<'k>(unit: &'k RewriteUnit, products: &Products<'k>, defs: &Definitions<'k>, halves: bool) -> Fusion<'k> {
     let RewriteUnit { kernel, placement, gathers, .. } = unit;
     let uses = Uses::new(kernel, &|stmt| lazy_gather::tiles_of(kernel, &gathers.located, stmt));
     let overlap = Overlap { kernel, placement, defs };
-    Fusion::find(&Known { kernel, overlap, products, uses: &uses, gathers })
+    Fusion::find(&Known { kernel, overlap, products, uses: &uses, gathers, halves })
 }

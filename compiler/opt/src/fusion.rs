@@ -16,7 +16,8 @@
 //! register, rounded to its dtype as the store would have. A plain TLOAD of an array that nothing writes need not fill
 //! its tile if all readers can read the array instead; arguments do not overlap. So TLOAD, TTRANS and TSTORE behind one
 //! another are one move from array to array, and a TLOAD of a row between instructions on a tile keeps none of them
-//! apart.
+//! apart. A copy of half bytes disappears the same way: its readers take theirs of the array's words, if the emitter
+//! can tell where in a word each lies (a GPU's threads cannot share a word so).
 //!
 //! This only decides. The result ([`Fusion`]) says which statements of each region are one nest; an emitter reads it.
 
@@ -25,7 +26,7 @@ use crate::lazy_gather::{self, LazyGathers};
 use crate::overlap::Overlap;
 use crate::pattern::{OperandWindow, Pattern, Read, foldable};
 use crate::webs::{Uses, Web, Webs};
-use ptoc_ir::tile::{AddrKind, Kernel, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
+use ptoc_ir::tile::{AddrKind, Copy, Elem, Kernel, NestAccess, Op, Region, Stmt, TensorDir, TileRef, Value, ViewRef};
 use ptoc_isa::{Loc, Order, Sem};
 use ptoc_placement::access::AccessMode;
 use ptoc_tensor::DType;
@@ -47,6 +48,14 @@ pub enum OperandSource<'r> {
     Member(usize),
     /// A window, and under which indices it is read.
     Memory(OperandWindow<'r>, Read),
+    /// The half bytes that a copy would take to a tile, under the tile's indices.
+    Halves(&'r Copy),
+}
+
+/// What is read in place of a tile that is not filled.
+enum ArrayWindow<'r> {
+    View(&'r ViewRef),
+    Halves(&'r Copy),
 }
 
 /// An instruction of a chain.
@@ -116,6 +125,8 @@ pub struct Known<'a, 'k> {
     pub uses: &'a Uses,
     /// Which gathers leave row pointers.
     pub gathers: &'a LazyGathers,
+    /// Chains may read half bytes.
+    pub halves: bool,
 }
 
 impl<'k> Fusion<'k> {
@@ -149,6 +160,11 @@ impl<'k> Fusion<'k> {
         };
         if let Some(Fused { chains, needed }) = self.of(region) {
             for (stmt, _) in region.iter().zip(needed).filter(|(_, needed)| !**needed) {
+                if let Op::Copy(copy) = &stmt.op
+                    && let (Some(to), Some(from)) = of_copy(kernel, copy)
+                {
+                    let _ = writeln!(out, "# {to} is not filled: its readers read half bytes of {from}");
+                }
                 if let Some(p) = Pattern::of_stmt(stmt) {
                     let from = p.srcs.first().map(|s| name(&s.0)).unwrap_or_default();
                     let _ = writeln!(out, "# {} is not filled: its readers read {from}", name(&p.dst));
@@ -194,6 +210,8 @@ struct Planner<'a, 'r> {
     region: &'r Region,
     /// Of the instructions that a chain may hold.
     patterns: Vec<Option<Pattern<'r>>>,
+    /// Copies of half bytes to a tile.
+    halves: Vec<Option<(&'r Copy, TileRef)>>,
     webs: Webs,
 }
 
@@ -204,11 +222,13 @@ impl<'a, 'r> Planner<'a, 'r> {
             _ => None,
         };
         let patterns: Vec<_> = region.iter().map(|s| pattern(&s.op)).collect();
+        let halves: Vec<_> = region.iter().map(|s| known.halves(&s.op)).collect();
+        let whole = |n: usize| patterns[n].is_some() || halves[n].is_some();
         let webs = match patterns.iter().any(Option::is_some) {
-            true => Webs::new(known.kernel, known.uses, region, &|s| known.tiles_of(s), &|n| patterns[n].is_some()),
+            true => Webs::new(known.kernel, known.uses, region, &|s| known.tiles_of(s), &whole),
             false => Webs::default(),
         };
-        Planner { known, region, patterns, webs }
+        Planner { known, region, patterns, halves, webs }
     }
 
     fn chains(&self) -> Vec<Chain<'r>> {
@@ -224,6 +244,7 @@ impl<'a, 'r> Planner<'a, 'r> {
                     }
                     run.push(n);
                 }
+                None if self.unneeded(n) => {}
                 None if stmt.op.is_pure() || matches!(stmt.op, Op::Alloc { .. }) => {}
                 None if self.comes_first(stmt, &run) => {}
                 None => self.cut(&mut run, &mut out),
@@ -299,7 +320,10 @@ impl<'a, 'r> Planner<'a, 'r> {
     ) -> Option<OperandSource<'r>> {
         let OperandWindow::Tile(tile) = place else { return Some(OperandSource::Memory(*place, read)) };
         if let Some(window) = self.webs.of_read(stmt, tile.tile).and_then(|w| self.window(w)) {
-            return Some(OperandSource::Memory(OperandWindow::View(window), read));
+            return Some(match window {
+                ArrayWindow::View(view) => OperandSource::Memory(OperandWindow::View(view), read),
+                ArrayWindow::Halves(copy) => OperandSource::Halves(copy),
+            });
         }
         let writes = |m: &Member<'r>| m.pattern.dst.tile().is_some_and(|d| self.known.overlap.same_storage(d, tile));
         if let Some((n, m)) = members.iter().enumerate().rev().find(|(_, m)| writes(m)) {
@@ -317,9 +341,10 @@ impl<'a, 'r> Planner<'a, 'r> {
         Some(OperandSource::Memory(*place, read))
     }
 
-    /// Whether a statement is a TLOAD whose readers all read the array.
+    /// Whether a statement is a TLOAD, or a copy of half bytes, whose readers all read the array.
     fn unneeded(&self, stmt: usize) -> bool {
-        let to = self.patterns[stmt].as_ref().and_then(|p| p.dst.tile());
+        let loaded = self.patterns[stmt].as_ref().and_then(|p| p.dst.tile());
+        let to = loaded.or(self.halves[stmt].as_ref().map(|(_, to)| to));
         let web = to.and_then(|t| self.webs.of_write(stmt, t.tile));
         web.is_some_and(|w| self.window(w).is_some())
     }
@@ -330,18 +355,34 @@ impl<'a, 'r> Planner<'a, 'r> {
     }
 
     /// The array's window that all readers of a web can read in place of the tile.
-    fn window(&self, web: &Web) -> Option<&'r ViewRef> {
+    fn window(&self, web: &Web) -> Option<ArrayWindow<'r>> {
+        if let Some((copy, to)) = self.halves[web.def] {
+            // What only moves them is better off with bytes.
+            let whole = |n: &usize| {
+                let p = self.patterns[*n].as_ref().filter(|p| !copies(self.known.kernel, p));
+                p.is_some_and(|p| p.srcs.iter().all(|(s, read)| s.tile() != Some(&to) || *read == Read::Whole))
+            };
+            return (web.chained && web.reads.iter().all(whole)).then_some(ArrayWindow::Halves(copy));
+        }
         let def = self.patterns[web.def].as_ref()?;
         let [(OperandWindow::View(view), Read::Whole)] = def.srcs[..] else { return None };
         let unwritten = self.known.kernel.tensors[view.tensor].dir == TensorDir::In;
         let plain = unwritten && copies(self.known.kernel, def);
-        (plain && web.chained).then_some(view)
+        (plain && web.chained).then_some(ArrayWindow::View(view))
     }
 
     /// Whether a later member must not be in one chain with an earlier one.
     fn conflict(&self, before: &Member<'r>, after: &Member<'r>) -> bool {
         let reads = |m: &Member<'r>| -> Vec<(OperandWindow<'r>, Read)> {
-            let place = |s: &OperandSource<'r>| if let OperandSource::Memory(p, r) = *s { Some((p, r)) } else { None };
+            let place = |s: &OperandSource<'r>| match *s {
+                OperandSource::Memory(p, r) => Some((p, r)),
+                // Words that are not whole are copied to the tile.
+                OperandSource::Halves(copy) => match &copy.dst {
+                    NestAccess::Tile { tile, .. } => Some((OperandWindow::Tile(*tile), Read::Whole)),
+                    NestAccess::Tensor { .. } => None,
+                },
+                OperandSource::Member(_) => None,
+            };
             m.sources.iter().filter_map(place).collect()
         };
         let l = self.known;
@@ -387,6 +428,19 @@ impl Known<'_, '_> {
     /// The tiles that a statement touches, reads before writes.
     fn tiles_of(&self, stmt: &Stmt) -> Vec<(AccessMode, TileRef)> {
         lazy_gather::tiles_of(self.kernel, &self.gathers.located, stmt)
+    }
+
+    /// A copy that fills a tile with half bytes of an array that nothing writes.
+    fn halves<'r>(&self, op: &'r Op) -> Option<(&'r Copy, TileRef)> {
+        let Op::Copy(copy) = op else { return None };
+        let NestAccess::Tile { tile, .. } = &copy.dst else { return None };
+        let NestAccess::Tensor { tensor, elem: Elem::U4 | Elem::I4, swizzle: None, tables, .. } = &copy.src else {
+            return None;
+        };
+        let data = &self.kernel.tiles[tile.tile];
+        let plain = data.addr != AddrKind::Dynamic && data.ty.layout.is_none() && data.ty.order == Order::Nd;
+        let array = self.kernel.tensors[*tensor].dir == TensorDir::In && tables.is_empty();
+        (self.halves && copy.covers && copy.fill.is_none() && plain && array).then_some((copy, *tile))
     }
 
     fn key(&self, p: &Pattern<'_>) -> Option<Key> {
@@ -448,6 +502,13 @@ pub fn dtype(kernel: &Kernel, place: &OperandWindow<'_>) -> DType {
         OperandWindow::Tile(t) => kernel.tiles[t.tile].ty.dtype,
         OperandWindow::View(v) => kernel.tensors[v.tensor].dtype,
     }
+}
+
+/// The names of the tile that a copy fills and of the array that it reads.
+fn of_copy(kernel: &Kernel, copy: &Copy) -> (Option<String>, Option<String>) {
+    let to = if let NestAccess::Tile { tile, .. } = &copy.dst { Some(tile) } else { None };
+    let from = if let NestAccess::Tensor { tensor, .. } = &copy.src { Some(tensor) } else { None };
+    (to.map(|t| kernel.tiles[t.tile].name.to_string()), from.map(|t| kernel.tensors[*t].name.to_string()))
 }
 
 /// Whether the bits are taken as they are, by a TLOAD, a TSTORE or a transposition. Members of a chain behind it may

@@ -163,7 +163,7 @@ fn module(
     let kernel = bounded.unwrap_or_else(|| placed.kernel.clone());
     let mut unit = RewriteUnit::new(kernel, placed.placement.clone());
     opt::run(rewrites, &mut unit, &Context { target, account }, request.options)?;
-    let analyses = Analyses::of(&unit);
+    let analyses = Analyses::of(&unit, target);
     if let Some(recorder) = request.options.recorder
         && let decided = analyses.fusion.text(&unit.kernel)
         && !decided.is_empty()

@@ -142,7 +142,7 @@ fn count(region: &Region, ops: &mut BTreeMap<&'static str, usize>) {
 
 fn name(op: &Op) -> &'static str {
     match op {
-        Op::Load { .. } | Op::Fetch { .. } => "load",
+        Op::Load { .. } | Op::Fetch { .. } | Op::Nibble { .. } => "load",
         Op::Store { .. } => "store",
         Op::Lanes(_) => "lanes",
         Op::Check { .. } | Op::Watch(_) => "check",

@@ -75,6 +75,8 @@ pub(crate) struct Allocated {
     pub(crate) sums: Vec<u8>,
     pub(crate) main: Vec<AllocatedInst>,
     pub(crate) tail: Vec<AllocatedInst>,
+    /// Of a row that ends with its reduction: the fill, and the ends by registers and by memory.
+    pub(crate) ending: Option<[Vec<AllocatedInst>; 3]>,
     /// Vector slots of the frame.
     pub(crate) slots: u32,
 }
@@ -134,9 +136,14 @@ pub(crate) fn allocate(program: &NestProgram) -> Allocated {
             }
         }
     }
-    // The row's other values live in slots.
+    // The row's other values live in slots, if anything else reads them.
+    let mut wanted = vec![false; program.regs.len()];
+    let behind = turn.iter().flat_map(|turn| turn.whole.iter().flatten().chain(&turn.body));
+    for reg in program.main.iter().chain(&program.tail).chain(behind).flat_map(Ins::reads) {
+        wanted[reg.0 as usize] = true;
+    }
     for ins in &program.row {
-        if let Some(n) = ins.dst.map(|dst| dst.0 as usize).filter(|&n| pins[n].is_none()) {
+        if let Some(n) = ins.dst.map(|dst| dst.0 as usize).filter(|&n| pins[n].is_none() && wanted[n]) {
             homes[n] = Some(Home::Slot(slots));
             slots += 1;
         }
@@ -179,6 +186,7 @@ pub(crate) fn allocate(program: &NestProgram) -> Allocated {
         .collect();
     out.main = walk(&program.main, false, 1);
     out.tail = walk(&program.tail, false, 1);
+    out.ending = program.ending.as_ref().map(|e| [&e.fill, &e.of_sums, &e.of_memory].map(|part| walk(part, false, 1)));
     out.slots = slots;
     out
 }

@@ -91,6 +91,12 @@ impl Emitter<'_> {
                 self.asm.ri(Code::And_rm64_imm8, number, PARTIALS as i32 - 1);
                 indexed(base, number, 4, 0)
             }
+            MemOperand::Words { pointer, disp } => {
+                let (base, number) = (self.pointer(pointer), SCRATCH[2]);
+                self.asm.rr(Code::Mov_r64_rm64, number, INDEX);
+                self.asm.ri(Code::Shr_rm64_imm8, number, 1);
+                indexed(base, number, 1, i64::from(disp))
+            }
             MemOperand::Area { area, disp } => self.frame.area(area, disp),
         }
     }
@@ -162,7 +168,7 @@ impl Emitter<'_> {
         self.asm.origin = Origin::default();
     }
 
-    fn fill(&mut self, to: u8, class: Class, home: Home) {
+    pub(crate) fn fill(&mut self, to: u8, class: Class, home: Home) {
         let memory = self.home(home);
         let op = match home {
             _ if class == Class::Mask => VOp::KLoad,

@@ -50,8 +50,8 @@ fn streams(nest: &Nest, program: &NestProgram) -> Option<Vec<Stream>> {
                 }
                 note(pointer, size, store);
             }
-            // So does its partial.
-            Ins { place: Some(MemOperand::Partials { .. }), .. } => return None,
+            // So does its partial, and the word of its half byte.
+            Ins { place: Some(MemOperand::Partials { .. } | MemOperand::Words { .. }), .. } => return None,
             Ins { place: Some(MemOperand::Pointer { pointer, scale, disp }), dst, .. } => {
                 // 64-bit lanes take two registers.
                 if disp != 0 && !(scale == 8 && disp == program.isa.bytes()) {

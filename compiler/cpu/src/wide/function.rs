@@ -9,7 +9,7 @@ use super::asm::{Asm, Encoded, Label, at, at_label, indexed, low};
 use super::emit::{Emitter, INDEX, SCRATCH};
 use super::frame::Frame;
 use super::ops::VOp;
-use super::program::{Home, NestProgram};
+use super::program::{Class, Home, MemOperand, NestProgram};
 use crate::nest::{FIRST_INPUT, Nest, RowStride};
 use iced_x86::{Code, Instruction, Register};
 use ptoc_ir::loops::LTy;
@@ -17,6 +17,9 @@ use ptoc_kernels::LINE;
 
 /// Lanes in whole steps.
 const END: Register = Register::R10;
+
+/// How many rows ahead words are asked for: a factor that addresses have.
+const AHEAD: u32 = 8;
 
 /// Integer parameters, and floats.
 const INTEGERS: [Register; 6] =
@@ -84,6 +87,7 @@ impl Emitter<'_> {
         self.asm.bind(head);
         self.row(nest, code, lanes);
         if nest.rows {
+            self.ask_ahead(nest);
             self.next_row(nest);
             let rows = self.frame.rows();
             self.asm.mi(Code::Sub_rm64_imm32, rows, 1);
@@ -219,8 +223,11 @@ impl Emitter<'_> {
     fn row(&mut self, nest: &Nest, code: &Allocated, lanes: i64) {
         self.asm.constant(INDEX, 0);
         self.section(&code.row, lanes);
-        let (tail, done) = (self.asm.label(), self.asm.label());
-        self.turns(nest, code, lanes);
+        let (tail, done, end) = (self.asm.label(), self.asm.label(), self.asm.label());
+        if let Some([fill, ..]) = code.ending.as_ref().filter(|_| code.turn.is_none() || code.sums.is_empty()) {
+            self.section(fill, lanes);
+        }
+        self.turns(nest, code, lanes, end);
         let turns = self.program.turn.as_ref().filter(|_| code.turn.is_some()).map_or(i64::MAX, |turn| turn.lanes);
         if nest.count.is_none_or(|n| n % turns >= lanes) {
             if nest.count.is_none() {
@@ -246,18 +253,28 @@ impl Emitter<'_> {
             self.section(&code.tail, lanes);
         }
         self.asm.bind(done);
+        if let Some([_, _, of_memory]) = &code.ending {
+            self.section(of_memory, lanes);
+        }
+        self.asm.bind(end);
     }
 
-    /// Several steps at once, as long as there are lanes for all of them.
-    fn turns(&mut self, nest: &Nest, code: &Allocated, lanes: i64) {
+    /// Several steps at once, as long as there are lanes for all of them. A row that has its partials in registers, and
+    /// no lanes left, ends here, and goes on with `end`.
+    fn turns(&mut self, nest: &Nest, code: &Allocated, lanes: i64, end: Label) {
         let (Some(steps), Some(turn)) = (&code.turn, &self.program.turn) else { return };
         let all = turn.lanes as i32;
-        let few = self.asm.label();
+        let (few, short) = (self.asm.label(), self.asm.label());
+        let ending = code.ending.as_ref().filter(|_| !code.sums.is_empty());
         if nest.count.is_none() {
             self.asm.ri(Code::Cmp_rm64_imm32, END, all);
-            self.asm.branch(Code::Jl_rel32_64, few);
+            self.asm.branch(Code::Jl_rel32_64, if ending.is_some() { short } else { few });
         }
         for (sum, &register) in turn.sums.iter().zip(&code.sums) {
+            if let Some(ending) = &self.program.ending {
+                self.fill(register, Class::Vector, Home::Const(ending.identity));
+                continue;
+            }
             let from = at(self.pointer(sum.pointer), i64::from(sum.disp));
             self.load(VOp::Load, register, from);
         }
@@ -271,9 +288,25 @@ impl Emitter<'_> {
         self.asm.rr(Code::Cmp_r64_rm64, a, END);
         self.asm.branch(Code::Jle_rel32_64, head);
         self.whole(code, lanes, done, few);
+        let left = self.asm.label();
+        if let Some([_, of_sums, _]) = ending {
+            self.asm.rr(Code::Cmp_r64_rm64, INDEX, END);
+            self.asm.branch(Code::Jne_rel32_64, left);
+            let active = self.frame.active();
+            self.asm.mi(Code::Cmp_rm64_imm32, active, 0);
+            self.asm.branch(Code::Jne_rel32_64, left);
+            self.section(of_sums, lanes);
+            self.asm.branch(Code::Jmp_rel32_64, end);
+        }
+        self.asm.bind(left);
         for (sum, &register) in turn.sums.iter().zip(&code.sums) {
             let to = at(self.pointer(sum.pointer), i64::from(sum.disp));
             self.store(VOp::Store, to, register);
+        }
+        if let Some([fill, ..]) = ending {
+            self.asm.branch(Code::Jmp_rel32_64, few);
+            self.asm.bind(short);
+            self.section(fill, lanes);
         }
         self.asm.bind(few);
     }
@@ -291,6 +324,27 @@ impl Emitter<'_> {
             self.section(group, lanes);
         }
         self.asm.branch(Code::Jmp_rel32_64, done);
+    }
+
+    /// Asks for the words of half bytes of a row to come: rows of them are short, and far from each other.
+    fn ask_ahead(&mut self, nest: &Nest) {
+        let steps = self.program.main.iter().filter_map(|ins| ins.place);
+        let mut words: Vec<u32> = steps
+            .filter_map(|p| if let MemOperand::Words { pointer, .. } = p { Some(pointer) } else { None })
+            .collect();
+        words.dedup();
+        for n in words {
+            let [_, by, _] = SCRATCH;
+            match nest.steps[n as usize] {
+                RowStride::Const(bytes) => self.asm.constant(by, bytes),
+                RowStride::Reg(..) => {
+                    let step = self.frame.step(n);
+                    self.asm.rm(Code::Mov_r64_rm64, by, step);
+                }
+            }
+            let row = self.pointer(n);
+            self.asm.try_push(Instruction::with1(Code::Prefetcht0_m8, indexed(row, by, AHEAD, 0)));
+        }
     }
 
     fn next_row(&mut self, nest: &Nest) {

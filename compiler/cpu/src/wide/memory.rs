@@ -6,7 +6,7 @@
 use super::lower::{Lower, Pair};
 use super::ops::VOp;
 use super::program::{Action, Copy, Gap, Home, Mask, MemOperand, VReg};
-use ptoc_ir::loops::{BinOp, MemTy};
+use ptoc_ir::loops::{BinOp, MemTy, nibble};
 
 /// An access of a body, all lanes together.
 #[derive(Clone, Copy, Debug)]
@@ -237,6 +237,38 @@ impl Lower {
         }
     }
 
+    /// The half bytes of the lanes, below bits of others with AVX-512: what looks them up takes their low bits.
+    pub(crate) fn nibbles(&mut self, pointer: u32, moves: [u8; 3]) -> VReg {
+        let lanes = self.isa().lanes();
+        let [first, second] = [0, 4].map(|disp| MemOperand::Words { pointer, disp });
+        let words = match (self.is_512(), self.tail) {
+            (false, _) => self.load(VOp::All, first, Mask::All),
+            (true, false) => {
+                let both = self.load(VOp::AllQ, first, Mask::All);
+                if self.p.multishift {
+                    let from = |lane: i64| 32 * (lane / 8) as u32 + 4 * nibble(lane, moves) as u32;
+                    let from = self.p.table((0..lanes).map(from).collect());
+                    return self.ins(VOp::MultiShift, &[from, both]);
+                }
+                let which = self.p.table((0..lanes).map(|lane| (lane / 8) as u32).collect());
+                self.ins(VOp::PermI, &[which, both])
+            }
+            // The second word may not be there.
+            (true, true) => {
+                let low = self.load(VOp::All, first, Mask::All);
+                let high = self.load(VOp::All, second, Mask::TailHigh);
+                self.imm(VOp::Join, &[low, high], 1)
+            }
+        };
+        let by = self.p.table((0..lanes).map(|lane| 4 * nibble(lane, moves) as u32).collect());
+        let moved = self.ins(VOp::ShrU, &[words, by]);
+        if self.is_512() {
+            return moved;
+        }
+        let low = self.int(15);
+        self.ins(VOp::And, &[moved, low])
+    }
+
     /// Joins values with the partials of their lanes, which are neighbours: a vector's first lane has a number that is
     /// a multiple of the vector's lanes, and so do the partials.
     pub(crate) fn join(&mut self, op: BinOp, float: bool, pointer: u32, value: VReg) {
@@ -284,7 +316,7 @@ impl Lower {
 fn moved(place: MemOperand, bytes: i32) -> MemOperand {
     match place {
         // Their elements have 32 bits: there is no second half.
-        MemOperand::Partials { .. } => place,
+        MemOperand::Partials { .. } | MemOperand::Words { .. } => place,
         MemOperand::Pointer { pointer, scale, disp } => {
             MemOperand::Pointer { pointer, scale, disp: disp.wrapping_add(bytes) }
         }

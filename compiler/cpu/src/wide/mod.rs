@@ -10,6 +10,7 @@ mod alloc;
 mod arith;
 mod asm;
 mod emit;
+mod ending;
 mod flatten;
 mod frame;
 mod function;
@@ -56,6 +57,20 @@ impl Isa {
         }
     }
 
+    /// Whether there is a shift to each byte by a count of its own (AVX-512 VBMI), where the code is for the machine at
+    /// hand.
+    pub(crate) fn multishift(self, at_hand: bool) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            at_hand && self == Isa::Avx512 && std::is_x86_feature_detected!("avx512vbmi")
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            let _ = at_hand;
+            false
+        }
+    }
+
     /// Whether the machine at hand supports it.
     pub(crate) fn here(self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(windows)))]
@@ -87,9 +102,14 @@ pub(crate) struct Wide {
     pub(crate) program: String,
 }
 
-/// Code for a nest; `None` if an operation of it has no full-width form.
-pub(crate) fn make(nest: &Nest, isa: Isa, name: &str, text: bool) -> Result<Option<Wide>, String> {
-    let Some(program) = translate::translate(nest, isa) else { return Ok(None) };
+/// Code for a nest; `None` if an operation of it has no full-width form. `multishift`: see [`Isa::multishift`].
+pub(crate) fn make(
+    nest: &Nest,
+    isa: Isa,
+    multishift: bool,
+    (name, text): (&str, bool),
+) -> Result<Option<Wide>, String> {
+    let Some(program) = translate::translate(nest, isa, multishift) else { return Ok(None) };
     let code = function::function(nest, &program)?;
     let about = || format!("; {name}: a vector program, {} bits\n{program}\n", 8 * isa.bytes());
     Ok(Some(Wide { code, program: if text { about() } else { String::new() } }))

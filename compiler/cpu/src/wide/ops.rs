@@ -180,8 +180,13 @@ table! {
     Join "join" VEX_Vinserti128_ymm_ymm_xmmm128_imm8 EVEX_Vinserti32x8_zmm_k1z_zmm_ymmm256_imm8 F (F H) 0;
     Pairs "shuffle.f32" VEX_Vshufps_ymm_ymm_ymmm256_imm8 INVALID F (F F) 0;
     PermQ "permute.i64" VEX_Vpermq_ymm_ymmm256_imm8 INVALID F (F) 0;
-    PermI "permute.i32" VEX_Vpermd_ymm_ymm_ymmm256 INVALID F (F F) 0;
+    PermI "permute.i32" VEX_Vpermd_ymm_ymm_ymmm256 EVEX_Vpermd_zmm_k1z_zmm_zmmm512b32 F (F F) 4;
+    // The second operand's bits from each byte of the first on, within 64-bit lanes (VBMI).
+    MultiShift "multishift.i8" INVALID EVEX_Vpmultishiftqb_zmm_k1z_zmm_zmmm512b64 F (F F) 8;
     ShufB "shuffle.i8" VEX_Vpshufb_ymm_ymm_ymmm256 INVALID F (F F) 0;
+
+    Quarter "second_quarter" INVALID EVEX_Vextracti32x4_xmmm128_k1z_zmm_imm8 Q (F) 0;
+    PermF "permute.f32" VEX_Vpermilps_ymm_ymmm256_imm8 EVEX_Vpermilps_zmm_k1z_zmmm512b32_imm8 F (F) 4;
 
     // Memory: whole registers, and one element for all lanes.
     Load "load" VEX_Vmovups_ymm_ymmm256 EVEX_Vmovups_zmm_k1z_zmmm512 F (F) 0;
@@ -192,6 +197,7 @@ table! {
     StoreH "store.i16" VEX_Vmovdqu_xmmm128_xmm EVEX_Vmovdqu16_ymmm256_k1z_ymm - (H H) 0;
     StoreB "store.i8" INVALID EVEX_Vmovdqu8_xmmm128_k1z_xmm - (Q Q) 0;
     StoreLow "store.i8" VEX_Vmovq_xmmm64_xmm INVALID - (L Q) 0;
+    StoreOne "store.one" VEX_Vmovss_m32_xmm EVEX_Vmovss_m32_k1_xmm - (Q Q) 0;
     MaskLoad "load.some" VEX_Vpmaskmovd_ymm_ymm_m256 INVALID F (F F) 0;
     MaskLoadQ "load.some.i64" VEX_Vpmaskmovq_ymm_ymm_m256 INVALID F (F F) 0;
     MaskStore "store.some" VEX_Vpmaskmovd_m256_ymm_ymm INVALID - (F F F) 0;

@@ -49,6 +49,8 @@ pub(crate) enum MemOperand {
     Pointer { pointer: u32, scale: u8, disp: i32 },
     /// `pointer + (lane mod 64) * 4`: partials of a reduction.
     Partials { pointer: u32 },
+    /// `pointer + lane / 2 + disp`: the word of eight half bytes that a lane's is in.
+    Words { pointer: u32, disp: i32 },
     /// An area of the frame: 0 to 2, `disp` bytes in.
     Area { area: u8, disp: i32 },
 }
@@ -175,6 +177,8 @@ pub(crate) struct VData {
 #[derive(Clone, Debug)]
 pub(crate) struct NestProgram {
     pub(crate) isa: Isa,
+    /// See [`Isa::multishift`].
+    pub(crate) multishift: bool,
     pub(crate) regs: Vec<VData>,
     /// Vectors of the pool: their 32-bit lanes.
     pub(crate) tables: Vec<Vec<u32>>,
@@ -188,12 +192,38 @@ pub(crate) struct NestProgram {
     pub(crate) main: Vec<Ins>,
     /// The last lanes of a row.
     pub(crate) tail: Vec<Ins>,
+    /// What a row does that ends with its reduction.
+    pub(crate) ending: Option<Ending>,
+}
+
+/// The code of [`crate::nest::Ending`].
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    /// The bits that partials start with.
+    pub(crate) identity: u32,
+    /// Fills the partials in memory.
+    pub(crate) fill: Vec<Ins>,
+    /// Joins the turn's partials, which are in registers, and stores the result; nothing without a turn that has them.
+    pub(crate) of_sums: Vec<Ins>,
+    /// Joins those in memory.
+    pub(crate) of_memory: Vec<Ins>,
 }
 
 impl NestProgram {
     pub(crate) fn new(isa: Isa) -> NestProgram {
         let (row, main, tail) = (Vec::new(), Vec::new(), Vec::new());
-        NestProgram { isa, regs: Vec::new(), tables: Vec::new(), seeks: 0, row, turn: None, main, tail }
+        NestProgram {
+            isa,
+            multishift: false,
+            regs: Vec::new(),
+            tables: Vec::new(),
+            seeks: 0,
+            row,
+            turn: None,
+            main,
+            tail,
+            ending: None,
+        }
     }
 
     pub(crate) fn class(&self, reg: VReg) -> Class {
@@ -226,8 +256,9 @@ impl NestProgram {
 
     /// Whether a pointer is used for more than what all lanes share.
     pub(crate) fn steps_through(&self, n: u32) -> bool {
+        use MemOperand::{Partials, Pointer, Words};
         self.main.iter().chain(&self.tail).any(|ins| {
-            matches!(ins.place, Some(MemOperand::Pointer { pointer, .. } | MemOperand::Partials { pointer })
+            matches!(ins.place, Some(Pointer { pointer, .. } | Partials { pointer } | Words { pointer, .. })
                 if pointer == n)
                 || matches!(ins.action, Action::Copy(copy) if copy.pointer == n)
         })
@@ -303,6 +334,7 @@ impl fmt::Display for Ins {
                 write!(f, " [pointer{pointer} + lane*{scale} + {disp}]")?
             }
             Some(MemOperand::Partials { pointer }) => write!(f, " [pointer{pointer} + lane%64*4]")?,
+            Some(MemOperand::Words { pointer, disp }) => write!(f, " [pointer{pointer} + lane/2 + {disp}]")?,
             Some(MemOperand::Area { area, disp }) => write!(f, " [area{area} + {disp}]")?,
             None => {}
         }

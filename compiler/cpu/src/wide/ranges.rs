@@ -18,6 +18,7 @@ pub(super) fn result(op: &Op) -> Option<Reg> {
     match *op {
         Op::Const { dst, .. }
         | Op::Load { dst, .. }
+        | Op::Nibble { dst, .. }
         | Op::Unary { dst, .. }
         | Op::Binary { dst, .. }
         | Op::Cast { dst, .. } => Some(dst),
@@ -70,6 +71,7 @@ impl Ranges {
                 };
                 (dst, range)
             }
+            Op::Nibble { dst, .. } => (dst, Some((0, 15))),
             Op::Binary { dst, op, a, b } => (dst, self.binary(op, a, b, known)),
             Op::Cast { dst, op: Cast::IToF, a } => (dst, self.within(a, F32_INTEGERS).map(|a| self.0[&a])),
             Op::Cast { dst, op: Cast::UToF, a } => {

@@ -8,8 +8,8 @@ use super::program::{Action, Gap, Home, Ins, Mask, NestProgram, Origin, VReg};
 use super::ranges::{self, Ranges};
 use super::unroll_and_jam::turn;
 use crate::nest::{FIRST_INPUT, LANE, Nest};
-use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride};
-use rustc_hash::FxHashMap;
+use ptoc_ir::loops::{Addr, Base, BinOp, Cast, CmpOp, LTy, MemTy, Op, Reg, SharedInfo, Stride, operands};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// An i64 register that is an affine function of the lane, with known numbers.
 #[derive(Clone, Copy, Debug)]
@@ -23,16 +23,26 @@ struct Affine {
 enum Rep {
     Value(Value),
     Affine(Affine),
+    Nibble(Nibble),
+}
+
+/// A function of a half byte (AVX-512).
+#[derive(Clone, Copy, Debug)]
+struct Nibble {
+    /// Registers whose lanes have the half bytes in their low bits.
+    index: VReg,
+    /// The function of 0 to 15, made once a row.
+    table: VReg,
 }
 
 /// Translates a nest's body; `None` if an operation has no vector form.
-pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<NestProgram> {
+pub(crate) fn translate(nest: &Nest, isa: Isa, multishift: bool) -> Option<NestProgram> {
     let lanes = nest.lanes();
     let info = SharedInfo::new(&lanes);
     let mut t = Translate {
         nest,
         l: Lower {
-            p: NestProgram::new(isa),
+            p: NestProgram { multishift, ..NestProgram::new(isa) },
             out: Vec::new(),
             origin: Origin::default(),
             tail: false,
@@ -45,6 +55,8 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<NestProgram> {
         words: FxHashMap::default(),
         seeks: FxHashMap::default(),
         in_row: true,
+        shared: FxHashSet::default(),
+        tables: FxHashMap::default(),
     };
     t.reps.insert(Reg::from_u32(LANE), Rep::Affine(Affine { step: 1, add: 0 }));
     t.inputs();
@@ -57,6 +69,7 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<NestProgram> {
     t.l.p.row = std::mem::take(&mut t.l.out);
     t.in_row = false;
     let outside = t.reps.clone();
+    t.shared = outside.keys().copied().filter(|reg| *reg != Reg::from_u32(LANE)).collect();
     let count = nest.count;
     let width = isa.lanes();
     for tail in [false, true] {
@@ -76,6 +89,11 @@ pub(crate) fn translate(nest: &Nest, isa: Isa) -> Option<NestProgram> {
     }
     t.l.p.sweep();
     t.l.p.turn = turn(&mut t.l.p, count);
+    if let Some(ending) = &nest.ending {
+        let turn = t.l.p.turn.take();
+        t.l.p.ending = Some(t.l.ending(ending, turn.as_ref()));
+        t.l.p.turn = turn;
+    }
     Some(t.l.p)
 }
 
@@ -94,6 +112,10 @@ struct Translate<'a> {
     seeks: FxHashMap<(u32, Reg), u32>,
     /// Code of the row (the loop's preheader) is being made.
     in_row: bool,
+    /// Registers that are the same in all lanes.
+    shared: FxHashSet<Reg>,
+    /// Functions of half bytes that the row's code has made.
+    tables: FxHashMap<Reg, VReg>,
 }
 
 impl Translate<'_> {
@@ -132,6 +154,11 @@ impl Translate<'_> {
     fn value(&mut self, reg: Reg) -> Option<Value> {
         match *self.reps.get(&reg)? {
             Rep::Value(value) => Some(value),
+            Rep::Nibble(Nibble { index, table }) => {
+                let value = Value::One(self.l.ins(VOp::PermI, &[index, table]));
+                self.reps.insert(reg, Rep::Value(value));
+                Some(value)
+            }
             Rep::Affine(affine) => {
                 if let Some(pair) = self.numbers.get(&reg) {
                     return Some(Value::Pair(*pair));
@@ -285,6 +312,11 @@ impl Translate<'_> {
                 self.ranges.note(op, &self.known);
             }
         }
+        if let Some(rep) = self.of_nibble(op) {
+            let (dst, rep) = rep?;
+            self.reps.insert(dst, rep);
+            return Some(());
+        }
         let (dst, value) = match *op {
             Op::Const { dst, bits } => {
                 self.known.insert(dst, bits);
@@ -297,6 +329,16 @@ impl Translate<'_> {
                 }
                 let value = if shared { self.l.load_shared(&access, ty) } else { self.l.load_lanes(&access, ty) };
                 (dst, value)
+            }
+            Op::Nibble { dst, ref addr, moves } => {
+                let access = self.access(addr)?;
+                let value = self.l.nibbles(access.pointer, moves);
+                if self.l.is_512() {
+                    let table = self.half_bytes();
+                    self.reps.insert(dst, Rep::Nibble(Nibble { index: value, table }));
+                    return Some(());
+                }
+                (dst, Value::One(value))
             }
             Op::Store { ty, ref addr, value } => {
                 let value = self.value(value)?;
@@ -374,6 +416,57 @@ impl Translate<'_> {
         };
         self.reps.insert(dst, Rep::Value(value));
         Some(())
+    }
+
+    /// The table of half bytes as they are.
+    fn half_bytes(&mut self) -> VReg {
+        self.l.p.table((0..16).collect())
+    }
+
+    /// The result of an operation on a half byte and what all lanes share: the row's code computes it for each half
+    /// byte that there can be. `Some(None)` if it has no vector form, `None` if it is no such operation.
+    fn of_nibble(&mut self, op: &Op) -> Option<Option<(Reg, Rep)>> {
+        let (inputs, dst) = match op {
+            Op::Unary { .. } | Op::Binary { .. } | Op::Cast { .. } => operands(op),
+            _ => return None,
+        };
+        let dst = dst.filter(|dst| matches!(self.ty(*dst), LTy::I32 | LTy::F32))?;
+        let of = |t: &Self, reg: Reg| if let Some(Rep::Nibble(n)) = t.reps.get(&reg) { Some(*n) } else { None };
+        let inputs: Vec<Reg> = inputs.into_iter().flatten().collect();
+        let index = inputs.iter().find_map(|reg| of(self, *reg))?.index;
+        let even = |reg: &Reg| match of(self, *reg) {
+            Some(nibble) => nibble.index == index,
+            None => self.shared.contains(reg),
+        };
+        if !inputs.iter().all(even) {
+            return None;
+        }
+        let known = self.tables.get(&dst).copied();
+        let plain = inputs.len() == 1 && of(self, inputs[0]).map(|n| n.table) == Some(self.half_bytes());
+        let table = match known {
+            Some(table) => table,
+            None if plain && matches!(op, Op::Cast { op: Cast::UToF | Cast::IToF, .. }) => {
+                self.l.p.table((0..16).map(|n| (n as f32).to_bits()).collect())
+            }
+            None => {
+                let before = self.reps.clone();
+                for reg in &inputs {
+                    if let Some(nibble) = of(self, *reg) {
+                        self.reps.insert(*reg, Rep::Value(Value::One(nibble.table)));
+                    }
+                }
+                let tail = std::mem::replace(&mut self.l.tail, false);
+                std::mem::swap(&mut self.l.out, &mut self.l.p.row);
+                let made = self.statement(op, true).and_then(|()| self.one(dst));
+                std::mem::swap(&mut self.l.out, &mut self.l.p.row);
+                self.l.tail = tail;
+                self.reps = before;
+                let Some(made) = made else { return Some(None) };
+                self.tables.insert(dst, made);
+                made
+            }
+        };
+        Some(Some((dst, Rep::Nibble(Nibble { index, table }))))
     }
 
     fn binary(&mut self, ty: LTy, op: BinOp, a: Reg, b: Reg) -> Option<Value> {

@@ -158,6 +158,7 @@ fn copy(program: &mut NestProgram, step: &[Ins], n: i32, mut regs: FxHashMap<VRe
         }
         match &mut ins.place {
             Some(MemOperand::Pointer { scale, disp, .. }) => *disp = disp.checked_add(n * lanes * i32::from(*scale))?,
+            Some(MemOperand::Words { disp, .. }) => *disp = disp.checked_add(n * lanes / 2)?,
             Some(MemOperand::Partials { pointer }) => {
                 ins.place = Some(MemOperand::Pointer { pointer: *pointer, scale: 0, disp: n * bytes });
             }

@@ -3,7 +3,7 @@
 //! Tensors: `t0` is read, `t1` and the spaces are written (each store to bytes of its own), `t2` is read and written
 //! in place. NaN is made canonical before its bits can be seen.
 
-use crate::make::{Build, space, strided, tensor};
+use crate::make::{Build, NIBBLES, space, strided, tensor};
 use crate::scalars::canonical;
 use ptoc_ir::loops::{
     Addr, Atomic, BinOp, Cast, CmpOp, For, If, LTy, Lanes, MemTy, Module, Op, Reg, Scope, Stride, UnOp, VarData, VarId,
@@ -417,6 +417,12 @@ impl<'a> Generator<'a> {
     }
 
     fn load_lane(&mut self, zero: Reg, stride_reg: Reg) -> Reg {
+        if NIBBLES && self.chance(10) {
+            let moves = [[1, 2, 4], [4, 1, 2], [2, 0, 5]][self.pick(3)];
+            let at = self.pick(64) as i64 * 4;
+            let offset = self.b.i64(at);
+            return self.b.def(LTy::I32, |dst| Op::Nibble { dst, addr: tensor(0, offset), moves });
+        }
         let ty = self.memory_type();
         let size = i64::from(ty.size());
         // 72 lanes at 24 bytes and a gather below 256 * 8 stay inside.

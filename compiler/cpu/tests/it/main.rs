@@ -4,11 +4,13 @@
 
 mod by_hand;
 mod edges;
+mod endings;
 mod generate;
 mod launch;
 mod listings;
 mod make;
 mod nests;
+mod nibbles;
 mod non_temporal;
 mod products;
 mod property;

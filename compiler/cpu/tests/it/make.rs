@@ -11,6 +11,9 @@ pub use crate::by_hand::*;
 /// Several lanes may store to one address.
 pub const LANES_MAY_MEET: bool = true;
 
+/// Lanes may read half bytes of words.
+pub const NIBBLES: bool = true;
+
 pub fn compiled(module: &Module, vectors: Vectors) -> CompiledKernel {
     compiled_with(module, Options { vectors, ..Options::default() })
 }

@@ -10,6 +10,9 @@ pub use crate::by_hand::*;
 /// Several lanes may store to one address. Not here: they are other threads.
 pub const LANES_MAY_MEET: bool = false;
 
+/// Lanes may read half bytes of words.
+pub const NIBBLES: bool = false;
+
 /// Runs the block on both sides and compares status and tensors.
 pub fn agree(module: &Module, params: &[i64], tensors: &[Vec<u8>]) -> Result<(), String> {
     let mut memory = Memory { tensors: tensors.to_vec(), arena: vec![0; module.arena as usize] };

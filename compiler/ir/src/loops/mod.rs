@@ -21,7 +21,7 @@ pub mod work;
 
 pub use op::{
     Addr, Atomic, Base, BinOp, Cast, CmpOp, Contract, For, Gather, If, Lanes, Op, PARTIALS, PrintPart, Reduce, Region,
-    Scope, Start, Stmt, Stride, UnOp, Watch, While,
+    Scope, Start, Stmt, Stride, UnOp, Watch, While, nibble,
 };
 pub use shared::{SharedInfo, operands};
 pub use sorts::{Lists, MERGED, Merge, Records, Sort, before, fields};

@@ -362,6 +362,14 @@ pub enum Op {
         addr: Addr,
         value: Reg,
     },
+    /// In `Lanes` only: a half byte of the four bytes, a word, at `addr + lane / 8 * 4`, as 0 to 15: the low half of a
+    /// byte counts first, and each bit of `lane mod 8` that is set moves the half byte's number by so many, at most to
+    /// 7. Words that lanes take half bytes of are in memory whole, and `addr` is the same in all lanes.
+    Nibble {
+        dst: Reg,
+        addr: Addr,
+        moves: [u8; 3],
+    },
     Atomic(Box<Atomic>),
     /// `for index in lo..hi` by `step` (a positive constant), i64.
     For(Box<For>),
@@ -396,6 +404,11 @@ pub enum Op {
     Print {
         parts: Vec<PrintPart>,
     },
+}
+
+/// The number of the half byte that a lane takes of its word ([`Op::Nibble`]).
+pub fn nibble(lane: i64, moves: [u8; 3]) -> u64 {
+    (0..).zip(moves).filter(|(bit, _)| lane >> bit & 1 == 1).map(|(_, by)| u64::from(by)).sum()
 }
 
 /// A piece of a print.

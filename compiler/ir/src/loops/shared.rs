@@ -16,7 +16,9 @@ pub struct SharedInfo {
 /// The registers that a statement without control flow reads, and the one that it defines. Addresses are not included.
 pub fn operands(op: &Op) -> ([Option<Reg>; 3], Option<Reg>) {
     match *op {
-        Op::Const { dst, .. } | Op::Get { dst, .. } | Op::Load { dst, .. } => ([None; 3], Some(dst)),
+        Op::Const { dst, .. } | Op::Get { dst, .. } | Op::Load { dst, .. } | Op::Nibble { dst, .. } => {
+            ([None; 3], Some(dst))
+        }
         Op::Unary { dst, a, .. } | Op::Cast { dst, a, .. } => ([Some(a), None, None], Some(dst)),
         Op::Binary { dst, a, b, .. } | Op::Compare { dst, a, b, .. } => ([Some(a), Some(b), None], Some(dst)),
         Op::Fma { dst, a, b, c } => ([Some(a), Some(b), Some(c)], Some(dst)),
@@ -41,7 +43,7 @@ impl SharedInfo {
                     stored = true;
                     false
                 }
-                Op::Fetch { .. } => false,
+                Op::Fetch { .. } | Op::Nibble { .. } => false,
                 Op::Load { addr, .. } => !stored && info.same_place(addr),
                 _ => inputs.into_iter().flatten().all(|r| info.is_shared(r)),
             };

@@ -291,6 +291,16 @@ impl Verifier<'_> {
                 }
             }
             Op::Join { op, ty, addr, value } => self.join(*op, *ty, addr, *value),
+            Op::Nibble { dst, addr, moves } => {
+                self.addr(addr, "nibble");
+                self.define(*dst, &[LTy::I32], "nibble");
+                if self.lanes.is_none() || addr.stride != Stride::Const(0) || addr.gather.is_some() {
+                    self.error(codes::LOOP_IR_LANES, "nibble: words begin at one address, and are those of lanes");
+                }
+                if moves.iter().map(|n| u32::from(*n)).sum::<u32>() > 7 {
+                    self.error(codes::LOOP_IR_TYPE, "nibble: a word has eight half bytes");
+                }
+            }
             Op::Atomic(atomic) => self.atomic(atomic),
             Op::For(f) => self.counted(f, depth),
             Op::Lanes(lanes) => self.lanes(lanes, depth),
@@ -603,6 +613,7 @@ fn straight(op: &Op) -> bool {
             | Op::Store { .. }
             | Op::Fetch { .. }
             | Op::Join { .. }
+            | Op::Nibble { .. }
     )
 }
 

@@ -254,6 +254,8 @@ impl<'a> Count<'a> {
                 self.touch(addr, false, (1, 1), ([None, None], *ty));
                 (*dst, self.element(*ty, addr))
             }
+            // It stands in lanes.
+            Op::Nibble { dst, .. } => (*dst, None),
             Op::Atomic(a) => {
                 for writes in [false, true] {
                     self.touch(&a.addr, writes, (1, 1), ([None, None], a.ty));
@@ -300,6 +302,9 @@ impl<'a> Count<'a> {
                     match &stmt.op {
                         Op::Load { ty, addr, .. } => self.along(addr, false, count, *ty),
                         Op::Store { ty, addr, .. } => self.along(addr, true, count, *ty),
+                        Op::Nibble { addr, .. } => {
+                            self.touch(addr, false, (1, count.div_ceil(8)), ([None, Some(4)], MemTy::I32));
+                        }
                         Op::Join { ty, addr, .. } => {
                             self.touch(addr, false, (1, PARTIALS as u64), ([None, Some(i64::from(ty.size()))], *ty));
                         }

@@ -3,11 +3,12 @@
 use crate::code::FunctionBuilder;
 use crate::function::Function;
 use crate::matrix::{Matrix, map};
+use crate::nibbles::HalfRows;
 use crate::reduce::{fixed, identity, loop_op, wide};
 use crate::{Lower, ops};
 use ptoc_diagnostics::Span;
-use ptoc_ir::loops::{self, Addr, Base, BinOp, MemTy, Op, PARTIALS, Reg, Stride};
-use ptoc_ir::tile::{Region, Ty};
+use ptoc_ir::loops::{self, Addr, Base, BinOp, If, MemTy, Op, PARTIALS, Reg, Stride};
+use ptoc_ir::tile::{Copy, NestAccess, Region, Ty};
 use ptoc_isa::Reduce;
 use ptoc_opt::fusion::{Chain, OperandSource, copies};
 use ptoc_opt::pattern::{OperandWindow, Pattern, Read};
@@ -55,6 +56,8 @@ struct Fold {
 struct Matrices<'r> {
     places: Vec<(OperandWindow<'r>, Read)>,
     matrices: Vec<Matrix>,
+    /// Tiles that a copy of half bytes would fill, by number.
+    halves: Vec<(usize, &'r Copy)>,
 }
 
 impl<'r> Matrices<'r> {
@@ -66,6 +69,21 @@ impl<'r> Matrices<'r> {
         let matrix = lower.place(&place, read);
         self.matrices.push(matrix);
         self.matrices.len() - 1
+    }
+
+    /// The number of the tile that a copy would fill.
+    fn halves(&mut self, lower: &mut Lower<'_>, copy: &'r Copy) -> Option<usize> {
+        if let Some((n, _)) = self.halves.iter().find(|(_, known)| std::ptr::eq(*known, copy)) {
+            return Some(*n);
+        }
+        let NestAccess::Tile { tile, .. } = &copy.dst else { return None };
+        let place = OperandWindow::Tile(*tile);
+        let matrix = lower.place(&place, Read::Whole);
+        // No place of the program's has this number.
+        self.places.push((place, Read::Turned));
+        self.matrices.push(matrix);
+        self.halves.push((self.matrices.len() - 1, copy));
+        Some(self.matrices.len() - 1)
     }
 }
 
@@ -88,6 +106,10 @@ impl Lower<'_> {
                 sources.push(match *source {
                     OperandSource::Member(n) => From::Part(n),
                     OperandSource::Memory(place, read) => From::Matrix(all.number(self, place, read)),
+                    OperandSource::Halves(copy) => match all.halves(self, copy) {
+                        Some(n) => From::Matrix(n),
+                        None => unreachable!("what a chain reads half bytes for is a tile"),
+                    },
                 });
             }
             let (copy, ty) = (copies(self.kernel, p), Ty::D(self.dtype(&p.dst)));
@@ -112,20 +134,54 @@ impl Lower<'_> {
         }
         let fetches = self.fetches(&mut all);
         let span = self.code.span;
-        let folds: Vec<(Span, Ty, Fold)> = parts.iter().filter_map(|p| Some((p.span, p.ty, p.fold?))).collect();
+        self.by_words(shape, &all, Work { parts, fetches, halves: Vec::new() });
+        self.code.span = span;
+    }
+
+    /// The nest of a chain, between fills of the partials of its reductions and their results: one statement behind the
+    /// other, so that an emitter may make one of them.
+    fn reduced(&mut self, shape: (Reg, Reg), matrices: &[Matrix], work: &Work) {
+        let folds: Vec<(Span, Ty, Fold)> = work.parts.iter().filter_map(|p| Some((p.span, p.ty, p.fold?))).collect();
         let partials = self.code.int(PARTIALS as i64);
         for (span, ty, fold) in &folds {
             self.code.span = *span;
-            let row = all.matrices[fold.partials];
-            let row = Matrix { cols: Stride::Const(4), ..row };
+            let row = Matrix { cols: Stride::Const(4), ..matrices[fold.partials] };
             map(&mut self.code, (shape.0, partials), &row, &[], &mut |code, _| identity(code, *ty, fold.reduce));
         }
-        rows_of_chain(&mut self.code, shape, &all.matrices, &Work { parts, fetches });
+        rows_of_chain(&mut self.code, shape, matrices, work);
         for (span, _, fold) in &folds {
             self.code.span = *span;
-            self.results(fold, shape.0, &all.matrices[fold.partials]);
+            self.results(fold, shape.0, &matrices[fold.partials]);
         }
-        self.code.span = span;
+    }
+
+    /// A chain: half bytes by the words that they are in, where these are whole; else they are copied first.
+    fn by_words(&mut self, shape: (Reg, Reg), all: &Matrices<'_>, mut work: Work) {
+        let along = all.halves.is_empty() || !goes_down(&self.code, shape, &all.matrices, &work);
+        let mut whole = None;
+        for (n, copy) in all.halves.iter().filter(|_| along) {
+            let Some((rows, cond)) = self.half_rows(copy) else { break };
+            whole = match (whole, cond) {
+                (Some(a), Some(b)) => Some(self.code.bin(BinOp::And, a, b)),
+                (a, b) => a.or(b),
+            };
+            work.halves.push((*n, rows));
+        }
+        if work.halves.len() < all.halves.len() {
+            work.halves.clear();
+            all.halves.iter().for_each(|(_, copy)| self.copy(copy));
+            return self.reduced(shape, &all.matrices, &work);
+        }
+        let Some(cond) = whole else { return self.reduced(shape, &all.matrices, &work) };
+        self.code.push();
+        self.reduced(shape, &all.matrices, &work);
+        let then = self.code.pop();
+        work.halves.clear();
+        self.code.push();
+        all.halves.iter().for_each(|(_, copy)| self.copied(copy, false));
+        self.reduced(shape, &all.matrices, &work);
+        let els = self.code.pop();
+        self.code.emit(Op::If(Box::new(If { cond, then, els })));
     }
 
     /// What the next block reads in place of what this chain is the last to read, as matrices.
@@ -191,11 +247,18 @@ struct Work {
     parts: Vec<ChainPart>,
     /// Numbers of the matrices whose lines are fetched.
     fetches: Vec<usize>,
+    /// Matrices that are read as half bytes of words, by number.
+    halves: Vec<(usize, HalfRows)>,
+}
+
+/// Whether lanes run down the columns.
+fn goes_down(code: &FunctionBuilder, shape: (Reg, Reg), matrices: &[Matrix], work: &Work) -> bool {
+    work.parts.iter().all(|p| p.fold.is_none()) && down(code, shape, matrices)
 }
 
 /// The nest: lanes along the rows, or down the columns if elements are neighbours there.
 fn rows_of_chain(code: &mut FunctionBuilder, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
-    if work.parts.iter().all(|p| p.fold.is_none()) && down(code, (rows, cols), matrices) {
+    if work.halves.is_empty() && goes_down(code, (rows, cols), matrices, work) {
         let turned: Vec<Matrix> = matrices.iter().map(|m| m.transposed()).collect();
         nest(code, (cols, rows), &turned, work);
     } else {
@@ -216,15 +279,17 @@ fn down(code: &FunctionBuilder, (rows, cols): (Reg, Reg), matrices: &[Matrix]) -
 
 fn nest(code: &mut FunctionBuilder, (rows, cols): (Reg, Reg), matrices: &[Matrix], work: &Work) {
     if let Some(n) = code.known(cols)
+        && work.halves.is_empty()
         && work.parts.iter().all(|p| p.fold.is_none())
         && matrices.iter().all(|m| m.flat(n))
     {
         let count = code.times(rows, n);
-        return code.lanes(count, |code, _| body(code, matrices, work));
+        return code.lanes(count, |code, _| body(code, matrices, &[], work));
     }
     code.for_count(rows, |code, i| {
         let row: Vec<Matrix> = matrices.iter().map(|m| m.at_row(code, i)).collect();
-        code.lanes(cols, |code, _| body(code, &row, work));
+        let halves: Vec<(usize, HalfRows)> = work.halves.iter().map(|(n, rows)| (*n, rows.at_row(code, i))).collect();
+        code.lanes(cols, |code, _| body(code, &row, &halves, work));
     });
 }
 
@@ -239,6 +304,7 @@ struct Value {
 
 struct Body<'a> {
     matrices: &'a [Matrix],
+    halves: &'a [(usize, HalfRows)],
     loads: FxHashMap<(usize, MemTy), Reg>,
     /// Places of rows, by matrix.
     places: FxHashMap<usize, Reg>,
@@ -247,6 +313,9 @@ struct Body<'a> {
 
 impl Body<'_> {
     fn load(&mut self, code: &mut FunctionBuilder, n: usize, ty: MemTy) -> Reg {
+        if let Some((_, rows)) = self.halves.iter().find(|(half, _)| *half == n) {
+            return *self.loads.entry((n, ty)).or_insert_with(|| rows.load(code));
+        }
         let gather = self.place(code, n);
         let addr = Addr { gather, ..self.matrices[n].lane() };
         *self.loads.entry((n, ty)).or_insert_with(|| code.load(ty, addr))
@@ -295,13 +364,18 @@ fn as_bits(ty: MemTy) -> MemTy {
     }
 }
 
-fn body(code: &mut FunctionBuilder, matrices: &[Matrix], work: &Work) {
+fn body(code: &mut FunctionBuilder, matrices: &[Matrix], halves: &[(usize, HalfRows)], work: &Work) {
     let parts = &work.parts;
     for n in &work.fetches {
         code.emit(Op::Fetch { ty: matrices[*n].ty, addr: matrices[*n].lane() });
     }
-    let mut b =
-        Body { matrices, loads: FxHashMap::default(), places: FxHashMap::default(), values: vec![None; parts.len()] };
+    let mut b = Body {
+        matrices,
+        halves,
+        loads: FxHashMap::default(),
+        places: FxHashMap::default(),
+        values: vec![None; parts.len()],
+    };
     // What all lanes share is read in front of the first store, so that it is read once. No store of a chain changes
     // it.
     for from in parts.iter().flat_map(|p| &p.sources) {

@@ -8,7 +8,7 @@ mod sorts;
 
 use super::{
     Addr, Atomic, Base, Contract, For, Func, Gather, LTy, Label, Lanes, MemTy, Module, Op, PARTIALS, PrintPart, Reduce,
-    Reg, Region, Start, Stmt, Stride, VarId,
+    Reg, Region, Start, Stmt, Stride, VarId, nibble,
 };
 use cranelift_entity::SecondaryMap;
 use ptoc_diagnostics::Span;
@@ -147,6 +147,10 @@ impl Eval<'_> {
                 let old = self.load(*ty, addr, at, stmt.span)?;
                 let new = arith::binary(*op, ty.reg(), old, self.regs[*value]);
                 return self.store(*ty, addr, at, new, stmt.span);
+            }
+            Op::Nibble { dst, addr, moves } => {
+                let word = self.load(MemTy::I32, addr, self.lane / 8 * 4, stmt.span)?;
+                (*dst, word >> (4 * nibble(self.lane, *moves)) & 15)
             }
             Op::Atomic(atomic) => return self.atomic(atomic, stmt.span),
             Op::For(f) => return self.counted(f),

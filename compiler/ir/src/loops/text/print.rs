@@ -202,6 +202,10 @@ impl Printer {
             Op::Join { op, ty, addr, value } => {
                 put!(self, "join {} {} {}, {value}", op.name(), ty.name(), address(addr));
             }
+            Op::Nibble { dst, addr, moves: [one, two, four] } => {
+                define(self, *dst);
+                put!(self, "nibble {}, {one}, {two}, {four}", address(addr));
+            }
             Op::Atomic(a) => {
                 define(self, a.dst);
                 let unsigned = if a.unsigned { " unsigned" } else { "" };

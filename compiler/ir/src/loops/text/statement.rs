@@ -177,6 +177,15 @@ impl Parser<'_> {
                 let ty = self.mem_ty()?;
                 Op::Load { dst, ty, addr: self.addr()? }
             }
+            "nibble" => {
+                let addr = self.addr()?;
+                let mut moves = [0; 3];
+                for n in &mut moves {
+                    self.expect(",")?;
+                    *n = self.number("how far a bit moves a half byte")?;
+                }
+                Op::Nibble { dst, addr, moves }
+            }
             "atomic" => self.atomic(dst)?,
             "gather" => self.gather(dst)?,
             _ => {

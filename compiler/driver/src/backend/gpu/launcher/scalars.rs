@@ -257,7 +257,7 @@ impl Writer<'_> {
                 return Err(Unexpected("a loop"));
             }
             Op::Watch(_) | Op::Fetch { .. } => {}
-            Op::Join { .. } | Op::Lanes(_) => return Err(Unexpected("lanes")),
+            Op::Join { .. } | Op::Nibble { .. } | Op::Lanes(_) => return Err(Unexpected("lanes")),
             Op::Atomic(_) => return Err(Unexpected("an atomic operation")),
             Op::Contract(_) | Op::Reduce(_) | Op::Gather(_) | Op::Sort(_) | Op::Merge(_) => {
                 return Err(Unexpected("an operation on matrices"));
