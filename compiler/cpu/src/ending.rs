@@ -1,18 +1,18 @@
-//! Reductions of rows that end with each row: a fill of partials, a loop over rows that joins elements with them, and
-//! the reduction of all partials, one statement behind the other, are one nest. Its rows have their partials in
-//! registers, as far as there are any, and leave a number each.
+//! Sums of rows that end with each row: a fill of partials, a loop over rows that adds elements to them, and the
+//! reduction of all partials, one statement behind the other, are one nest. Its rows have their partials in registers,
+//! as far as there are any, and leave a number each. (Extremes of floats, where NaN and zeros take five instructions,
+//! are better off in the routine, which looks at NaN once a row.)
 //!
 //! Results go to the beginning of the partials first: where the reduction puts them may be what a later row reads.
 
 use crate::func::Emit;
 use crate::nest::{self, Ending, RowStride};
-use crate::shape::{Shape, plain};
+use crate::shape::plain;
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{F32, F32X4, I64};
 use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
 use ptoc_ir::loops::{
-    Addr, Base, BinOp, For, Func, LTy, Lanes, Lists, MemTy, Op, PARTIALS, Reduce, Reg, Region, SpaceId, Start, Stmt,
-    Stride,
+    Addr, Base, BinOp, For, Func, Lanes, Lists, MemTy, Op, PARTIALS, Reduce, Reg, Region, SpaceId, Start, Stmt, Stride,
 };
 
 /// Bytes of a row of partials.
@@ -134,7 +134,7 @@ impl Emit<'_, '_> {
         let (Some((op, MemTy::F32, addr)), None) = (joins.next(), joins.next()) else { return false };
         // All of them begin where the space does.
         let begins = [self.known[at], self.known[r.a.offset], self.first_row(f, &addresses, addr.offset)];
-        if (of, addr.base, op) != (space, Base::Space(space), r.op) || begins != [Some(0); 3] {
+        if (of, addr.base, op) != (space, Base::Space(space), BinOp::Add) || begins != [Some(0); 3] {
             return false;
         }
         let number = site
@@ -143,7 +143,7 @@ impl Emit<'_, '_> {
             .zip(&site.nest.steps)
             .position(|((base, _), step)| *base == addr.base && *step == RowStride::Const(ROW_BYTES));
         let (Some(partials), Ok(result)) = (number, u32::try_from(site.pointers.len())) else { return false };
-        site.nest.ending = Some(Ending { op, identity, partials: partials as u32, result });
+        site.nest.ending = Some(Ending { identity, partials: partials as u32, result });
         site.nest.steps.push(RowStride::Const(4));
         site.pointers.push((addr.base, r.a.offset));
         let count = site.count;
@@ -155,8 +155,8 @@ impl Emit<'_, '_> {
     /// Whether a reduction is one of the partials that a loop over rows fills.
     fn reduces(&self, r: &Reduce, f: &For, space: SpaceId) -> bool {
         let partials = r.a.base == Base::Space(space) && r.a.gather.is_none() && r.a_strides == (ROW_BYTES, 4);
-        let all = self.known[r.cols] == Some(PARTIALS as u64) && r.ty == MemTy::F32 && r.d.gather.is_none();
-        partials && all && r.rows == f.hi && self.known[f.lo] == Some(0) && f.step == 1
+        let sums = self.known[r.cols] == Some(PARTIALS as u64) && (r.op, r.ty) == (BinOp::Add, MemTy::F32);
+        partials && sums && r.d.gather.is_none() && r.rows == f.hi && self.known[f.lo] == Some(0) && f.step == 1
     }
 
     /// An offset in the first row, if it is known.
@@ -211,22 +211,17 @@ impl Emit<'_, '_> {
         }
     }
 
-    /// Joins a row's partials, each with the one half of them further on, and stores the result.
+    /// Adds to each of a row's partials the one half of them further on, and stores the sum.
     pub(crate) fn end_row(&mut self, ending: Ending) {
         let at = self.tensors[ending.partials as usize];
         let mut all: Vec<Value> = (0..VECTORS).map(|n| self.b.ins().load(F32X4, plain(), at, 16 * n as i32)).collect();
         while all.len() > 1 {
             let upper = all.split_off(all.len() / 2);
-            all = all
-                .into_iter()
-                .zip(upper)
-                .map(|(a, b)| self.binary(Shape::Four, LTy::F32, ending.op, a, b, None))
-                .collect();
+            all = all.into_iter().zip(upper).map(|(a, b)| self.b.ins().fadd(a, b)).collect();
         }
         let lanes = [0, 1, 2, 3].map(|n| self.b.ins().extractlane(all[0], n));
-        let mut join = |a, b| self.binary(Shape::One, LTy::F32, ending.op, a, b, None);
-        let (even, odd) = (join(lanes[0], lanes[2]), join(lanes[1], lanes[3]));
-        let value = join(even, odd);
+        let [even, odd] = [0, 1].map(|n| self.b.ins().fadd(lanes[n], lanes[n + 2]));
+        let value = self.b.ins().fadd(even, odd);
         self.b.ins().store(plain(), value, self.tensors[ending.result as usize], 0);
     }
 }

@@ -26,10 +26,9 @@ pub(crate) enum RowStride {
     Reg(Reg, i64),
 }
 
-/// The end of a row whose elements were joined with partials, f32: the row itself fills them, and joins them to one.
+/// The end of a row whose elements were added to partials, f32: the row itself fills them, and adds them to one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Ending {
-    pub(crate) op: BinOp,
     /// The bits of what partials start with.
     pub(crate) identity: u32,
     /// The pointer to the row's partials.

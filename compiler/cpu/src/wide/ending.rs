@@ -5,7 +5,7 @@ use super::ops::VOp;
 use super::program::{Ending, Mask, MemOperand, VReg};
 use super::unroll_and_jam::Turn;
 use crate::nest;
-use ptoc_ir::loops::{BinOp, PARTIALS};
+use ptoc_ir::loops::PARTIALS;
 
 impl Lower {
     /// The code around a row. `turn`: several steps, perhaps with the partials in registers.
@@ -30,31 +30,23 @@ impl Lower {
         Ending { identity: ending.identity, fill, of_sums, of_memory: std::mem::take(&mut self.out) }
     }
 
-    /// Joins each partial with the one half of them further on, down to one, which is stored.
+    /// Adds to each partial the one half of them further on, down to one, which is stored.
     fn end(&mut self, ending: &nest::Ending, mut all: Vec<VReg>) {
         while all.len() > 1 {
             let upper = all.split_off(all.len() / 2);
-            all = all.into_iter().zip(upper).map(|(a, b)| self.joined(ending.op, a, b)).collect();
+            all = all.into_iter().zip(upper).map(|(a, b)| self.ins(VOp::AddF, &[a, b])).collect();
         }
-        let mut value = all[0];
+        let upper = self.high(all[0]);
+        let mut value = self.ins(VOp::AddF, &[all[0], upper]);
         if self.is_512() {
-            let upper = self.high(value);
-            value = self.joined(ending.op, value, upper);
             let upper = self.imm(VOp::Quarter, &[value], 1);
-            value = self.joined(ending.op, value, upper);
-        } else {
-            let upper = self.high(value);
-            value = self.joined(ending.op, value, upper);
+            value = self.ins(VOp::AddF, &[value, upper]);
         }
         for upper in [0x0e, 0x01] {
             let upper = self.imm(VOp::PermF, &[value], upper);
-            value = self.joined(ending.op, value, upper);
+            value = self.ins(VOp::AddF, &[value, upper]);
         }
         let place = MemOperand::Pointer { pointer: ending.result, scale: 0, disp: 0 };
         self.store(VOp::StoreOne, place, &[value], Mask::All);
-    }
-
-    fn joined(&mut self, op: BinOp, a: VReg, b: VReg) -> VReg {
-        self.binary_float(op, a, b, None)
     }
 }
