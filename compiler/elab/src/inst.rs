@@ -81,6 +81,7 @@ impl Elaborator<'_> {
         let mut attrs = InstAttrs::default();
         let mut operands = Vec::new();
         let mut words = Vec::new();
+        let mut scratch = None;
         for a in args {
             // What is wrong with one argument does not hide what is wrong with the next.
             match (&a.name, self.expr(&a.value).unwrap_or(Val::Poison)) {
@@ -95,6 +96,7 @@ impl Elaborator<'_> {
                 ) if n.as_ref().is_none_or(|n| n.name == mode_name(w)) && !pads(instr) => {
                     words.push((w, a.value.span));
                 }
+                (Some(n), v) if n.name == "tmp" && instr.scratch != Scratch::None => scratch = Some((v, a.value.span)),
                 (Some(n), v) => self.named_mode(id, n, &v, &mut attrs)?,
                 (None, v) => operands.push((v, &a.value)),
             }
@@ -251,8 +253,9 @@ impl Elaborator<'_> {
             ops.extend(ops.first().cloned());
         }
         self.vector = vector_beside_column(&operands);
+        self.given_scratch = scratch;
         let applied = self.apply(id, ops, attrs, span);
-        self.vector = None;
+        (self.vector, self.given_scratch) = (None, None);
         applied?;
         Ok(Val::Unit)
     }
@@ -641,11 +644,34 @@ impl Elaborator<'_> {
         let like = |k: usize| ops.get(k).and_then(Opnd::tile).map(|t| TileType { rows: t.rows, cols: t.cols, ..t.ty });
         let (Some(dst), Some(src)) = (like(0), like(1)) else { return Ok(Vec::new()) };
         let Some(wanted) = ptoc_isa::scratch_type(self.target, id, dst, src) else { return Ok(Vec::new()) };
+        if let Some((given, at)) = self.given_scratch.take() {
+            return self.scratch_of(id, &given, wanted, at);
+        }
         let (rows, cols) = (wanted.rows, wanted.cols);
         let valid = (self.idx(i64::from(rows)), self.idx(i64::from(cols)));
         let ty = self.hidden_type(Loc::Vec, wanted.dtype, rows, cols);
         let t = self.new_tile(&format!("scratch of {}", instr.name), ty, (rows, cols), valid, span);
         Ok(vec![self.tile_ref(&t, valid)])
+    }
+
+    /// `tmp = t`: the author says which tile is worked in. It holds nothing of use behind the instruction.
+    fn scratch_of(&mut self, id: InstrId, given: &Val, wanted: TileType, at: Span) -> ElabResult<Vec<TileRef>> {
+        let (name, bytes) = (id.get().written_name(), wanted.bytes());
+        let Val::Tile(t) = given else {
+            if matches!(given, Val::Poison) {
+                return Err(ErrorReported);
+            }
+            let message = format!("`tmp` of `{name}` is a tile, this is {}", given.describe());
+            return self.error(codes::OPERAND_KIND, at, message);
+        };
+        if t.origin.is_some() || t.ty.loc != Loc::Vec || t.ty.bytes() < bytes {
+            let d = Diagnostic::error(codes::OPERAND_KIND, at, format!("`{name}` cannot work in this tile"))
+                .with_label(format!("{}, {} bytes", t.ty, t.ty.bytes()))
+                .with_note(format!("`tmp` is a whole tile in Vec, here of {bytes} bytes at least"));
+            return self.report(d);
+        }
+        let valid = (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)));
+        Ok(vec![self.tile_ref(t, valid)])
     }
 }
 

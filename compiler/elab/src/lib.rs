@@ -217,6 +217,8 @@ pub struct Elaborator<'a> {
     pub(crate) vector: Option<Span>,
     /// How the author calls the operands of the instruction that is looked at.
     pub(crate) operand_names: Vec<(Span, String)>,
+    /// `tmp = t` of the instruction that is made.
+    pub(crate) given_scratch: Option<(Val, Span)>,
     /// Tiles whose `TASSIGN` was refused; of some it is not known which they are.
     pub(crate) refused_places: Vec<Option<Tile>>,
     /// Events, rings and roles.

@@ -116,6 +116,7 @@ impl<'a> Elaborator<'a> {
             rest: None,
             vector: None,
             operand_names: Vec::new(),
+            given_scratch: None,
             refused_places: Vec::new(),
             sync: super::sync::SyncState::default(),
             refused: Vec::new(),

@@ -130,6 +130,13 @@ impl TileBuf {
         }
     }
 
+    /// The type of the tile that it is.
+    pub fn tile_type(&self) -> Option<TileType> {
+        let (rows, cols) = (u32::try_from(self.rows).ok()?, u32::try_from(self.cols).ok()?);
+        let order = if self.blayout == Major::Col && self.slayout.is_none() { Order::Dn } else { Order::Nd };
+        Some(TileType { loc: self.loc, dtype: dtype_of(&self.dtype)?, rows, cols, order, layout: None })
+    }
+
     /// Whether two buffers have one storage format: all but what is valid, and the spelling.
     pub fn same_storage(&self, other: &TileBuf) -> bool {
         TileBuf { valid: other.valid, short: other.short, ..self.clone() } == *other
@@ -144,11 +151,7 @@ pub fn declared(buf: &TileBuf, valid: [Extent; 2]) -> (i64, i64) {
     let padded = || {
         // The targets of PTO pad alike.
         let target = ptoc_isa::Target::find("a2a3").ok()?;
-        let dtype = dtype_of(&buf.dtype)?;
-        let order = if buf.blayout == Major::Col && buf.slayout.is_none() { Order::Dn } else { Order::Nd };
-        let (rows, cols) = (u32::try_from(rows).ok()?, u32::try_from(cols).ok()?);
-        let ty = TileType { loc: buf.loc, dtype, rows, cols, order, layout: None };
-        let storage = ptoc_isa::storage_of(target, ty);
+        let storage = ptoc_isa::storage_of(target, TileBuf { rows, cols, ..buf.clone() }.tile_type()?);
         Some((i64::from(storage.rows), i64::from(storage.cols)))
     };
     if (rows, cols) != own && padded() == Some(own) { (rows, cols) } else { own }

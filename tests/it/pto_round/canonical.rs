@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Default)]
 struct Canonical<'n> {
+    /// Whether tiles have their numbers by where they are declared.
+    by_place: bool,
     needed: Option<&'n Needed>,
     values: BTreeMap<String, Expr>,
     /// What variables hold here.
@@ -25,11 +27,20 @@ struct Canonical<'n> {
 
 /// The lines that are compared.
 pub fn canonical(text: &str) -> Vec<String> {
+    compared(text, false)
+}
+
+/// The same of a text whose tiles are declared in the order of their places: their numbers are these.
+pub fn canonical_by_place(text: &str) -> Vec<String> {
+    compared(text, true)
+}
+
+fn compared(text: &str, by_place: bool) -> Vec<String> {
     let lines: Vec<String> = text.lines().map(|l| nameless(l.trim())).collect();
     let mut nodes = parse(&mut lines.iter().map(String::as_str).peekable());
     middles(&mut nodes);
     let needed = Needed::of(&nodes);
-    let mut c = Canonical { needed: Some(&needed), ..Canonical::default() };
+    let mut c = Canonical { needed: Some(&needed), by_place, ..Canonical::default() };
     c.names(text);
     // Tables stand in front of what the prologue computes of the sizes.
     let (prologue, rest): (Vec<&Node>, Vec<&Node>) =
@@ -221,6 +232,9 @@ impl Canonical<'_> {
                 let ty = words[2..].join(" ");
                 let ty = ty.split(" at [").next().unwrap_or_default().to_owned();
                 self.types.insert(words[1].trim_end_matches(':').into(), ty);
+                if self.by_place {
+                    self.id(words[1]);
+                }
             }
             "" | "check" | "unused" | "label" | "kernel" | "dim" | "scalar" | "var" | "pin" | "}" => {}
             "grid" => self.grid(line),

@@ -7,22 +7,23 @@
 //! sums of products, variables as values that loops carry, so definitions that nothing uses and the order of
 //! independent ones do not count.
 
+mod bytes;
 mod canonical;
 mod expr;
 mod tree;
 
 use crate::pto::{kernels_of, written};
-use canonical::canonical;
+use canonical::{canonical, canonical_by_place};
 use ptoc_driver::session::Session;
 use ptoc_driver::stages::{Level, Stage, text_of};
 use std::path::Path;
 
-/// Tile IR of a kernel of a text, or the first error.
-fn ir(path: &Path, text: String, kernel: Option<&str>, target: &str) -> Result<String, String> {
+/// Tile IR of a kernel of a text at a stage, or the first error.
+fn ir(path: &Path, text: String, kernel: Option<&str>, target: &str, stage: Stage) -> Result<String, String> {
     let mut session = Session::new(target, &[]).expect("a target");
     let unit = session.load_text(path, text);
     let made = match unit.entry(kernel, "emit") {
-        Ok(entry) => text_of(&mut session, &unit, &entry, Stage::Ir, Vec::new()).ok(),
+        Ok(entry) => text_of(&mut session, &unit, &entry, stage, Vec::new()).ok(),
         Err(_) => None,
     };
     let error = session.diagnostics.iter().find(|d| d.is_error());
@@ -32,22 +33,30 @@ fn ir(path: &Path, text: String, kernel: Option<&str>, target: &str) -> Result<S
     }
 }
 
-/// What becomes of a kernel.
-fn fate(path: &Path, name: &str, text: &str) -> String {
+/// What becomes of a kernel at a level.
+fn fate(path: &Path, name: &str, text: &str, level: Level) -> String {
     let target = ["a2a3", "a5"]
         .into_iter()
-        .map(|target| (target, written(path, text.to_owned(), Some(name), target, Level::Automatic)))
+        .map(|target| (target, written(path, text.to_owned(), Some(name), target, level)))
         .reduce(|first, second| if first.1.is_ok() { first } else { second });
     let Some((target, made)) = target else { return String::new() };
     let pto = match made {
         Ok(text) => text,
         Err(why) => return format!("not said: {why}"),
     };
-    let first = ir(path, text.to_owned(), Some(name), target).expect("it was written");
-    match ir(Path::new("read.pto"), pto, None, target) {
+    // At level 3 the text has the addresses of the plan and the flags of the proof.
+    let stage = if level == Level::Explicit { Stage::Sync } else { Stage::Ir };
+    // Barriers alone leave the order of the pipes to the compiler, where they are read.
+    let flags = pto.contains("pto.set_flag") || !pto.contains("pto.barrier <PIPE_ALL>");
+    let form = |ir: &str| match level {
+        Level::Automatic => canonical(ir),
+        Level::Explicit => canonical_by_place(&bytes::by_bytes(ir, flags)),
+    };
+    let first = ir(path, text.to_owned(), Some(name), target, stage).expect("it was written");
+    match ir(Path::new("read.pto"), pto, None, target, stage) {
         Err(why) => format!("not read: {why}"),
         Ok(second) => {
-            let (a, b) = (canonical(&first), canonical(&second));
+            let (a, b) = (form(&first), form(&second));
             if a == b {
                 return "equal".into();
             }
@@ -63,6 +72,16 @@ const USUAL: usize = 12;
 
 #[test]
 fn what_is_read_has_the_ir_of_what_was_written() {
+    round_trip(Level::Automatic, 57);
+}
+
+/// At level 3 flags and addresses are compared, too: also of kernels whose author orders the pipes.
+#[test]
+fn what_is_read_has_the_bytes_and_flags_of_what_was_written() {
+    round_trip(Level::Explicit, 61);
+}
+
+fn round_trip(level: Level, least: usize) {
     let one_in = ptoc_tests_budget::one_in(USUAL);
     let examples = kernels_of(Path::new("../examples"));
     let examples_count = examples.len();
@@ -74,16 +93,20 @@ fn what_is_read_has_the_ir_of_what_was_written() {
     let mut table = String::new();
     for (path, name, text) in examples.into_iter().chain(picked) {
         let file = path.file_name().expect("a name").to_string_lossy();
-        table += &format!("{file} {name}: {}\n", fate(&path, &name, &text));
+        table += &format!("{file} {name}: {}\n", fate(&path, &name, &text, level));
     }
     if let Some(to) = std::env::var_os("PTO_ROUND_TABLE") {
+        let to = format!("{}.{level:?}", to.to_string_lossy());
         std::fs::write(to, &table).expect("writable");
     }
-    let unequal: Vec<&str> = table.lines().filter(|l| !l.contains(": equal") && !l.contains(": not said: ")).collect();
+    // What is right only by `where` or `#[disjoint]` has an error where it is read.
+    let by_where = ["equal_all_round: not read: E0560", "not_equal: not read: E0563", "modulo: not read: E0590"];
+    let known = |l: &str| l.contains(": equal") || l.contains(": not said: ") || by_where.iter().any(|w| l.contains(w));
+    let unequal: Vec<&str> = table.lines().filter(|l| !known(l)).collect();
     assert!(unequal.is_empty(), "{}", unequal.join("\n"));
     // What is said less often than before is a step back.
     let said = table.lines().take(examples_count).filter(|l| l.ends_with(": equal")).count();
-    assert!(said >= 53, "{said} of the examples can be said\n{table}");
+    assert!(said >= least, "{said} of the examples can be said\n{table}");
 }
 
 /// A number below 0 is below 0 as an index: only numbers without a sign are extended by zeros.
@@ -107,7 +130,7 @@ fn signs_are_extended() {
 fn what_is_not_equal_is_told() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/gemm.tile");
     let text = std::fs::read_to_string(&path).expect("readable");
-    let made = ir(&path, text, Some("gemm"), "a2a3").expect("it is made");
+    let made = ir(&path, text, Some("gemm"), "a2a3", Stage::Ir).expect("it is made");
     let own = canonical(&made);
     assert_eq!(own, canonical(&made.replace("hidden", "")));
     let changes = [

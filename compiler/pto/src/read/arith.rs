@@ -5,7 +5,7 @@ use super::{Reader, Res, not_read};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::tree::Op;
-use crate::types::{Type, dtype_of};
+use crate::types::{Type, dtype_of, element_word};
 use ptoc_tensor::DType;
 
 /// The name of a number's type in the language.
@@ -72,14 +72,21 @@ impl Reader<'_> {
     pub(super) fn named(&mut self, op: &Op, mut scalar: Scalar) {
         let Some(result) = op.results.first() else { return };
         let used = self.facts.uses.get(&result.name).is_some_and(|n| *n > 0);
+        // A number becomes one of another type where the text says so.
+        let one = op.row.name.starts_with("arith.") && op.row.name != "arith.negf" && op.operands.len() == 1;
+        let converted = one && scalar.text.ends_with(')');
+        let text = scalar.text.strip_prefix('!').unwrap_or(&scalar.text);
         let simple = op.row.name == "arith.constant"
             || scalar.constant.is_some()
-            || scalar.text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.()".contains(&b));
+            || (!converted && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.()".contains(&b)));
         if used && !simple && self.inlined {
             scalar.text = format!("({})", scalar.text);
         } else if used && !simple {
             let name = self.give(&result.name);
             self.out.line(&format!("let {name} = {};", scalar.text), op.span);
+            if let Some(whole) = self.casts.get(scalar.text.as_str()).cloned() {
+                self.casts.insert(name.clone(), whole);
+            }
             scalar.text = name.to_string();
         }
         self.result(op, Meaning::Scalar(scalar));
@@ -152,6 +159,7 @@ impl Reader<'_> {
             }
             "andi" if bool => (infix("&&"), true),
             "ori" if bool => (infix("||"), true),
+            "xori" if bool && b.text == "true" => (format!("!{}", a.text), true),
             "xori" if bool => (infix("!="), true),
             "andi" => (infix("&"), both),
             "ori" => (infix("|"), both),
@@ -254,15 +262,28 @@ impl Reader<'_> {
         Ok(Scalar { text, ty, constant: None, natural: true, product: None })
     }
 
+    /// The type of a number that only instructions on tiles without a sign want: theirs.
+    fn signed(&self, op: &Op, to: Type) -> Type {
+        let own = to.element().and_then(|e| dtype_of(e)).filter(|d| d.is_int());
+        let wanted = op.results.first().and_then(|r| *self.facts.wanted.get(&r.name)?);
+        match own.zip(wanted).filter(|(own, wanted)| own.size() == wanted.size()) {
+            Some((_, wanted)) => element_word(wanted).map_or(to, |word| Type::Element(Word::new_static(word))),
+            None => to,
+        }
+    }
+
     fn conversion(&mut self, op: &Op) -> Res<Scalar> {
         let a = self.scalar(&op.operands[0].value)?;
-        let Some(to) = op.result_types.first().map(|t| t.ty.clone()) else {
+        let Some(mut to) = op.result_types.first().map(|t| t.ty.clone()) else {
             return not_read(op.span, format!("`{}` is not read here", op.row.name));
         };
+        let word = op.row.name.strip_prefix("arith.").unwrap_or_default();
+        if word == "index_cast" && a.ty == Type::Index {
+            to = self.signed(op, to);
+        }
         let Some(name) = type_name(&to) else {
             return not_read(op.span, format!("numbers of `{to}` are not read"));
         };
-        let word = op.row.name.strip_prefix("arith.").unwrap_or_default();
         let own = type_name(&a.ty).unwrap_or_default();
         let from = match word {
             // The bit of an `i1` is its sign.

@@ -160,7 +160,7 @@ impl Reader<'_> {
             && trap.row.name == "pto.trap"
         {
             // What does not end the launch holds from here on.
-            let holds = match condition.text.strip_suffix(" != true") {
+            let holds = match condition.text.strip_prefix('!') {
                 Some(holds) => holds.to_string(),
                 None => format!("!({})", condition.text),
             };

@@ -71,11 +71,13 @@ fn coordinates<'f>(body: &'f Region, looped: &'f Op, index: &'f Word, upper: &'f
         };
         let product = by(body, &total.name).filter(|op| op.row.name == "arith.muli")?;
         let (lhs, rhs) = (&product.operand("lhs")?.value, &product.operand("rhs")?.value);
-        if same.name != extent.name || rhs.name != extent.name {
-            return None;
-        }
+        let others = match same.name == extent.name {
+            true if rhs.name == extent.name => lhs,
+            true if lhs.name == extent.name => rhs,
+            _ => return None,
+        };
         dims.push((own, extent));
-        (rest, total) = (next, lhs);
+        (rest, total) = (next, others);
     }
     let skipped = 2 * dims.len();
     dims.push((rest, total));

@@ -1,12 +1,13 @@
 //! Instructions: the row says which it is and the order of its operands; what differs is here.
 
 use super::meaning::{Meaning, Tile};
-use super::{Reader, Res, not_read};
+use super::{Reader, Res, not_read, signs};
 use crate::attr::AttrValue;
 use crate::ops::Form;
 use crate::tree::{Op, Operand};
 use crate::types::{Type, dtype_of};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_isa::{Loc, Target};
 
 /// A statement, each piece with the place that it stems from.
 type Pieces = Vec<(String, Span)>;
@@ -96,7 +97,25 @@ impl Reader<'_> {
         for operand in outs.chain(ins) {
             args.push(self.argument(op, operand)?);
         }
-        Ok(statement(op, instr.get().written_name(), args, modes))
+        let modes: Vec<String> = modes.iter().cloned().chain(self.worked_in(op)).collect();
+        Ok(statement(op, instr.get().written_name(), args, &modes))
+    }
+
+    /// `tmp = t`: storage to work in is the compiler's business, but for bytes that the text names.
+    fn worked_in(&self, op: &Op) -> Option<String> {
+        let Ok(Meaning::Tile(tile)) = self.meaning(&op.operand("tmp")?.value) else { return None };
+        let of = |slot: &str| match self.meaning(&op.operand(slot)?.value) {
+            Ok(Meaning::Tile(tile)) => tile.ty.tile_type(),
+            _ => None,
+        };
+        let (Some(instr), Form::Dps(dps), Some(_)) = (op.row.instr, &op.row.form, tile.addr) else { return None };
+        let (dst, src) = (dps.outs.first().and_then(|s| of(s.name)), dps.ins.first().and_then(|s| of(s.name)));
+        let wanted = dst.zip(src).and_then(|(dst, src)| {
+            // The targets that want such storage want the same.
+            ptoc_isa::scratch_type(Target::find("a2a3").ok()?, instr, dst, src)
+        });
+        let enough = wanted.zip(tile.ty.tile_type()).is_some_and(|(wanted, own)| own.bytes() >= wanted.bytes());
+        (enough && tile.ty.loc == Loc::Vec).then(|| format!("tmp = {}", tile.name))
     }
 
     fn argument(&mut self, op: &Op, operand: &Operand) -> Res<(String, Span)> {
@@ -117,12 +136,8 @@ impl Reader<'_> {
 
     /// A scalar in the dtype of the tiles: integers of the text have no sign of their own.
     fn typed(&self, op: &Op, text: &str, ty: &Type) -> String {
-        let dtype = |ty: &Type| ty.element().and_then(|e| dtype_of(e));
-        // Masks have bytes.
-        let is_mask = |o: &&Operand| self.facts.masks.contains_key(&o.value.name);
-        let tiles = op.operands.iter().filter(|o| !is_mask(o)).filter_map(|o| o.ty.as_ref());
-        let tile = tiles.filter(|t| matches!(t.ty, Type::TileBuf(_))).find_map(|t| dtype(&t.ty));
-        match (dtype(ty), tile) {
+        let own = ty.element().and_then(|e| dtype_of(e));
+        match (own, signs::of_tiles(op, &self.facts.masks)) {
             (Some(own), Some(tile)) if own != tile && own.is_int() && tile.is_int() && own.size() == tile.size() => {
                 format!("{tile}({})", self.casts.get(text).map_or(text, |index| index.as_str()))
             }

@@ -6,6 +6,7 @@
 
 mod aliases;
 mod arith;
+mod arrays;
 mod control;
 mod forms;
 mod grid;
@@ -17,6 +18,7 @@ mod names;
 mod out;
 mod params;
 mod shapes;
+mod signs;
 mod sync;
 mod tiles;
 mod values;
@@ -27,6 +29,7 @@ use crate::tree::{BlockArg, Function, Module, Op, Operand, Region, Value};
 use crate::types::{Type, dtype_of};
 use meaning::{Meaning, Scalar};
 use names::Names;
+pub(crate) use names::is_keyword;
 pub use out::Source;
 use params::{Facts, Shape};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -67,8 +70,7 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
         let f = whole.as_ref().unwrap_or(f);
         let Some(body) = &f.body else { continue };
         let mut reader = Reader::new(f, reserved, given);
-        // Kernels may have the names of functions of the language.
-        let name = kernels.give(&f.name, &|_| false);
+        let name = kernels.give_kernel(&f.name);
         match reader.function(f, body, &name) {
             Ok(()) => {
                 if !source.text.is_empty() {
@@ -167,6 +169,8 @@ pub(super) struct Reader<'r> {
     events: FxHashMap<(String, String, String), Word>,
     /// Tiles at constant addresses: the address and the declaration, and the name.
     placed: FxHashMap<(i128, String), Word>,
+    /// The names of arrays that are declared.
+    arrays: FxHashMap<usize, Word>,
     /// The number of this block, and how many there are.
     block: Option<(Word, Word)>,
     /// The loop over all blocks, if the function is one.
@@ -201,6 +205,7 @@ impl<'r> Reader<'r> {
             arguments: FxHashMap::default(),
             events: FxHashMap::default(),
             placed: FxHashMap::default(),
+            arrays: FxHashMap::default(),
             block: None,
             grid: None,
             lists: FxHashMap::default(),

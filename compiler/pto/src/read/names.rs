@@ -9,42 +9,15 @@ pub(super) struct Names {
     taken: FxHashSet<String>,
 }
 
-/// Words that are no names, or that mean something else.
-const RESERVED: [&str; 51] = [
-    "use",
-    "const",
-    "atom",
-    "fn",
-    "kernel",
-    "program",
-    "type",
-    "where",
-    "ensures",
-    "in",
-    "out",
-    "inout",
-    "at",
-    "over",
-    "on",
-    "fill",
-    "tune",
-    "role",
-    "let",
-    "var",
-    "if",
-    "else",
-    "for",
-    "while",
-    "pipeline",
-    "grid",
-    "return",
-    "break",
-    "continue",
-    "tile",
-    "tensor",
-    "true",
-    "false",
+/// Words that are no names.
+const KEYWORDS: [&str; 28] = [
+    "use", "const", "atom", "fn", "kernel", "program", "type", "where", "ensures", "in", "out", "inout", "let", "var",
+    "if", "else", "for", "while", "pipeline", "grid", "return", "break", "continue", "tile", "tensor", "true", "false",
     "_",
+];
+
+/// Names that mean something in what is written here.
+const USED: [&str; 17] = [
     "index",
     "block",
     "inf",
@@ -64,10 +37,24 @@ const RESERVED: [&str; 51] = [
     "composition",
 ];
 
+/// Whether a word is no name of the language.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 impl Names {
     /// A name for the value `%name`: its letters and digits, which differs from all names before. `reserved` says what
     /// else the language knows.
     pub fn give(&mut self, name: &str, reserved: &dyn Fn(&str) -> bool) -> Word {
+        self.other_than(name, &|name| USED.contains(&name) || reserved(name))
+    }
+
+    /// A name for a kernel, which may be that of a function of the language.
+    pub fn give_kernel(&mut self, name: &str) -> Word {
+        self.other_than(name, &|_| false)
+    }
+
+    fn other_than(&mut self, name: &str, reserved: &dyn Fn(&str) -> bool) -> Word {
         let mut base: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
         if base.is_empty() || base.starts_with(|c: char| c.is_ascii_digit()) {
@@ -77,7 +64,7 @@ impl Names {
         base.truncate(64);
         let mut candidate = base.clone();
         let mut n = 1;
-        while self.taken.contains(&candidate) || RESERVED.contains(&candidate.as_str()) || reserved(&candidate) {
+        while self.taken.contains(&candidate) || is_keyword(&candidate) || reserved(&candidate) {
             n += 1;
             candidate = format!("{base}_{n}");
         }

@@ -5,7 +5,9 @@ use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::tree::{Function, Op, Region};
 use crate::types::Type;
+use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
 /// How the elements behind a pointer are seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,14 +76,20 @@ pub(super) struct Facts {
     pub uses: FxHashMap<Word, u32>,
     /// Tiles of a bit an element, and how many columns these are of.
     pub masks: FxHashMap<Word, i64>,
+    /// The dtype that all uses of a number ask for.
+    pub wanted: FxHashMap<Word, Option<DType>>,
     /// How often each is used as storage to work in.
     pub scratch: FxHashMap<Word, u32>,
     /// Other views of a tile's bytes that may be copies.
     pub unseen_copies: FxHashSet<Word>,
+    /// Arrays of tiles.
+    pub arrays: super::arrays::Arrays,
     /// Whether the author orders the pipes.
     pub flags: bool,
     /// Pipes between which there are flags whose number the launch knows.
     pub numbered_flags: FxHashSet<(String, String)>,
+    /// The numbers of flags between two pipes, of those that the text numbers.
+    pub flag_numbers: FxHashMap<(String, String), BTreeSet<u32>>,
     /// Tiles that nothing has written before a scatter writes to them.
     pub scattered: FxHashSet<Word>,
     /// Whether the function knows in which block it runs.
@@ -114,6 +122,8 @@ impl Facts {
         walk.spread_masks();
         let mut facts = std::mem::take(&mut walk.facts);
         facts.unseen_copies = f.body.as_ref().map(super::aliases::unseen_copies).unwrap_or_default();
+        facts.arrays = f.body.as_ref().map(super::arrays::Arrays::of).unwrap_or_default();
+        facts.wanted = f.body.as_ref().map(|b| super::signs::wanted(b, &facts.masks)).unwrap_or_default();
         for param in &f.params {
             if let Some(views) = walk.views.get(&param.name) {
                 let shape = shape(views, &facts.uses);
@@ -220,7 +230,12 @@ impl Walk {
             }
             "pto.tsel" => self.mask(op, "mask", "src0"),
             "pto.tsels" => self.mask(op, "mask", "src"),
-            "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" => self.facts.flags = true,
+            "pto.set_flag" | "pto.wait_flag" | "pto.record_event" | "pto.wait_event" => {
+                self.facts.flags = true;
+                if let (Some((from, to)), Some(n)) = (super::sync::pipes_of(op), super::sync::number_of(op)) {
+                    self.facts.flag_numbers.entry((from.to_string(), to.to_string())).or_default().insert(n);
+                }
+            }
             "pto.set_flag_dyn" | "pto.wait_flag_dyn" => {
                 self.facts.flags = true;
                 let id = op.operand("event_id").and_then(|o| self.products.get(&o.value.name).cloned().flatten());

@@ -1,9 +1,10 @@
 //! What is valid of a tile, where a block changes it that is not the tile's own.
 
-use super::meaning::{Meaning, Tile};
+use super::meaning::{Meaning, Scalar, Tile};
 use super::{Reader, Res, not_read};
 use crate::lexer::Word;
 use crate::tree::{Op, Region};
+use crate::types::TileBuf;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The tiles whose valid part operations of a region change, by the region's place in memory.
@@ -63,12 +64,12 @@ impl Reader<'_> {
         let Meaning::Tile(tile) = self.meaning(&operand.value)?.clone() else {
             return not_read(op.span, format!("`%{}` is no tile", operand.value.name));
         };
-        let valid = [
-            Some(self.scalar(&self.operand(op, "valid_row")?.value)?.text),
-            Some(self.scalar(&self.operand(op, "valid_col")?.value)?.text),
-        ];
-        let text = super::tiles::valid_text(&tile.name, &valid, &tile.ty);
-        let tile = Tile { text, unknown: false, ..tile };
+        let rows = self.scalar(&self.operand(op, "valid_row")?.value)?;
+        let cols = self.scalar(&self.operand(op, "valid_col")?.value)?;
+        let known = |s: &Scalar| s.constant.and_then(|n| i64::try_from(n).ok());
+        let ty = TileBuf { valid: (known(&rows), known(&cols)), ..tile.ty };
+        let text = super::tiles::valid_text(&tile.name, &[Some(rows.text), Some(cols.text)], &ty);
+        let tile = Tile { text, ty, unknown: false, ..tile };
         self.define(&operand.value.name.clone(), vec![Meaning::Tile(tile)]);
         Ok(())
     }

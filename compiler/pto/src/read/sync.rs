@@ -2,7 +2,6 @@
 
 use super::meaning::{Meaning, Scalar};
 use super::{Reader, Res, not_read};
-use crate::lexer::Word;
 use crate::tree::Op;
 use crate::types::Type;
 use ptoc_diagnostics::{Diagnostic, codes};
@@ -39,6 +38,11 @@ pub(super) fn pipes_of(op: &Op) -> Option<(&str, &str)> {
     let attrs = if op.row.name.ends_with("event") { ["src_op", "dst_op"] } else { ["src_pipe", "dst_pipe"] };
     let of = |attr| op.attr(attr).and_then(|a| a.value.as_ref()).and_then(|v| v.word()).and_then(pipe_of);
     of(attrs[0]).zip(of(attrs[1]))
+}
+
+/// The number of a flag that the text numbers.
+pub(super) fn number_of(op: &Op) -> Option<u32> {
+    op.attr("event_id")?.value.as_ref()?.word()?.strip_prefix("EVENT_ID")?.parse().ok()
 }
 
 impl Reader<'_> {
@@ -78,16 +82,25 @@ impl Reader<'_> {
         };
         let several = self.facts.numbered_flags.contains(&(from.clone(), to.clone()));
         let own = if several { String::new() } else { format!("_{id}") };
-        let key = (from.clone(), to.clone(), own.clone());
-        let event: Word = match self.events.get(&key) {
-            Some(event) => event.clone(),
-            None => {
-                let event = self.give(&format!("{}_{}{own}", from.to_lowercase(), to.to_lowercase()));
-                let count = if several { format!("[{FLAGS}]") } else { String::new() };
+        let key = (from.clone(), to.clone(), own);
+        if !self.events.contains_key(&key) {
+            // Flags with numbers are declared in their order: that is their number where they are written again.
+            let numbers = self.facts.flag_numbers.get(&(from.clone(), to.clone())).cloned().unwrap_or_default();
+            let last = numbers.last().copied().unwrap_or_default();
+            let all: Vec<(String, bool)> = match several {
+                true => vec![(String::new(), true)],
+                false => (0..=last).map(|n| (format!("_{n}"), numbers.contains(&n))).collect(),
+            };
+            let count = if several { format!("[{FLAGS}]") } else { String::new() };
+            for (own, used) in all {
+                let unused = if used { "" } else { "_" };
+                let event = self.give(&format!("{unused}{}_{}{own}", from.to_lowercase(), to.to_lowercase()));
                 self.top.line(&format!("let {event} = event<{from}, {to}>{count};"), op.span);
-                self.events.insert(key, event.clone());
-                event
+                self.events.insert((from.clone(), to.clone(), own), event);
             }
+        }
+        let Some(event) = self.events.get(&key).cloned() else {
+            return not_read(op.span, format!("the flag `{id}` is not read here"));
         };
         let element = if several { format!("[{id}]") } else { String::new() };
         self.out.line(&format!("{verb}({event}{element});"), op.span);

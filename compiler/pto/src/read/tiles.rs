@@ -1,5 +1,6 @@
 //! Tiles: declarations, parts, other views of their bytes, elements.
 
+use super::arrays::Array;
 use super::meaning::{Meaning, Scalar, Tile};
 use super::params::rows_of;
 use super::{Reader, Res, not_read};
@@ -94,14 +95,16 @@ impl Reader<'_> {
     fn alloc(&mut self, op: &Op) -> Res<()> {
         let ty = self.tile_type(op)?;
         let result = op.results.first().map(|r| r.name.clone()).unwrap_or_default();
-        if self.facts.scratch.contains_key(&result) && self.facts.scratch.get(&result) == self.facts.uses.get(&result) {
-            // Storage to work in is the compiler's business.
-            return Ok(());
-        }
         let addr = match op.operand("addr") {
             Some(addr) => Some(self.scalar(&addr.value)?),
             None => None,
         };
+        let constant = addr.as_ref().and_then(|a| a.constant);
+        let works = self.facts.scratch.get(&result).is_some_and(|n| self.facts.uses.get(&result) == Some(n));
+        if works && constant.is_none() {
+            // Storage to work in is the compiler's business.
+            return Ok(());
+        }
         let mut valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
         let mut known = [ty.valid.0, ty.valid.1];
         for (place, (known, slot)) in valid.iter_mut().zip(known.iter_mut().zip(["valid_row", "valid_col"])) {
@@ -113,12 +116,11 @@ impl Reader<'_> {
         }
         let (rows, cols) = declared(&ty, known);
         let shown = TileBuf { rows, cols, ..ty.clone() };
-        let constant = addr.as_ref().and_then(|a| a.constant);
         let (name, text);
         if let Some(at) = constant {
-            let known = ty.valid.0.is_some() && ty.valid.1.is_some();
-            name = self.placed_tile(op, &shown, if known { &valid } else { &[None, None] }, at)?;
-            text = if known { name.to_string() } else { valid_text(&name, &valid, &ty) };
+            let is_said = ty.valid.0.is_some() && ty.valid.1.is_some();
+            name = self.placed_tile(op, &shown, if is_said { &valid } else { &[None, None] }, at)?;
+            text = if is_said { name.to_string() } else { valid_text(&name, &valid, &ty) };
         } else {
             name = self.give(op.results.first().map_or("tile", |r| &r.name));
             text = name.to_string();
@@ -131,6 +133,7 @@ impl Reader<'_> {
                 self.out.line(&format!("TEXPANDS({name}, {}(0));", dtype_of(&ty.dtype).unwrap_or(DType::F32)), op.span);
             }
         }
+        let ty = TileBuf { valid: (known[0], known[1]), ..ty };
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: constant, unknown: false }));
         Ok(())
     }
@@ -144,13 +147,42 @@ impl Reader<'_> {
         }
         let declared = self.declaration(ty, valid, op.span)?;
         let key = (at, declared);
+        let is_of = |a: &Array| Some(&a.ty) == op.result_types.first().map(|t| &t.ty) && a.addresses().any(|n| n == at);
+        let array = self.facts.arrays.arrays.iter().position(is_of);
+        let stem = op.results.first().map_or("tile", |r| &r.name);
+        if let Some(n) = array.filter(|n| !self.arrays.contains_key(n)) {
+            let name = self.give(stem);
+            let array = self.facts.arrays.arrays[n].clone();
+            let addresses: Vec<String> = array.addresses().map(|at| format!("{at:#x}")).collect();
+            let declared = format!("let {name} = {}[{}] at [{}];", key.1, array.count, addresses.join(", "));
+            self.top.line(&declared, op.span);
+            for (n, at) in array.addresses().enumerate() {
+                self.placed.insert((at, key.1.clone()), Word::new(format!("{name}[{n}]")));
+            }
+            self.arrays.insert(n, name);
+        }
         if let Some(name) = self.placed.get(&key) {
             return Ok(name.clone());
         }
-        let name = self.give(op.results.first().map_or("tile", |r| &r.name));
+        let name = self.give(stem);
         self.top.line(&format!("let {name} = {} at {at:#x};", key.1), op.span);
         self.placed.insert(key, name.clone());
         Ok(name)
+    }
+
+    /// The element of an array that a tile is bound to.
+    fn array_element(&self, op: &Op) -> Res<Option<Word>> {
+        let bound = op.results.first().and_then(|r| self.facts.arrays.bound.get(&r.name));
+        let Some((array, number)) = bound.and_then(|(n, number)| Some((self.arrays.get(n)?, number))) else {
+            return Ok(None);
+        };
+        let number = self.scalar(&Value { name: number.clone(), index: None, span: op.span })?;
+        let is_index = number.ty == Type::Index;
+        Ok(Some(Word::new(if is_index {
+            format!("{array}[{}]", number.text)
+        } else {
+            format!("{array}[index({})]", number.text)
+        })))
     }
 
     /// A tile that is bound to an address of the launch.
@@ -160,6 +192,7 @@ impl Reader<'_> {
         let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
         let name = match addr.constant {
             Some(at) => self.placed_tile(op, &ty, &valid, at)?,
+            None if let Some(element) = self.array_element(op)? => element,
             None => {
                 let declared = self.declaration(&ty, &valid, op.span)?;
                 let name = self.give(op.results.first().map_or("tile", |r| &r.name));

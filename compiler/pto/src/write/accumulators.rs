@@ -5,17 +5,17 @@
 
 use ptoc_diagnostics::{Span, codes};
 use ptoc_ir::tile::{
-    CheckData, CheckId, Const, If, Inst, Kernel, Op, Operand, PrintPart, Region, Stmt, Tile, TileRef, Ty, Value,
-    ValueData, jumps,
+    CheckData, Const, If, Inst, Kernel, Op, Operand, PrintPart, Region, Stmt, Tile, TileRef, Ty, Value, ValueData,
+    jumps,
 };
 use ptoc_isa::{BinOp, CmpOp, InstrId, Loc};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Instructions that add to an accumulator, each with the one that begins it.
 const PRODUCTS: [(&str, &str); 2] = [("TMATMUL_ACC", "TMATMUL"), ("TGEMV_ACC", "TGEMV")];
 
-/// The kernel with such fills replaced where it is seen which product is the first, and the checks that are traps.
-pub(super) fn begin(kernel: &Kernel) -> Option<(Kernel, FxHashSet<CheckId>)> {
+/// The kernel with such fills replaced where it is seen which product is the first.
+pub(super) fn begin(kernel: &Kernel) -> Option<Kernel> {
     if !fills(kernel, &kernel.body) {
         return None;
     }
@@ -24,11 +24,9 @@ pub(super) fn begin(kernel: &Kernel) -> Option<(Kernel, FxHashSet<CheckId>)> {
     let mut constants = FxHashMap::default();
     numbers(&kernel.prologue, &mut constants);
     numbers(&body, &mut constants);
-    let mut rewrite = Rewrite { kernel: &mut kernel, constants, traps: FxHashSet::default() };
-    rewrite.region(&mut body);
-    let traps = rewrite.traps;
+    Rewrite { kernel: &mut kernel, constants }.region(&mut body);
     kernel.body = body;
-    Some((kernel, traps))
+    Some(kernel)
 }
 
 fn fills(kernel: &Kernel, region: &Region) -> bool {
@@ -48,7 +46,8 @@ fn filled(kernel: &Kernel, op: &Op) -> Option<(TileRef, Value)> {
     }
 }
 
-fn regions(op: &mut Op) -> Vec<&mut Region> {
+/// The regions of a statement.
+pub(super) fn regions(op: &mut Op) -> Vec<&mut Region> {
     match op {
         Op::For(f) => vec![&mut f.body],
         Op::If(i) => vec![&mut i.then, &mut i.els],
@@ -78,7 +77,6 @@ struct Path {
 struct Rewrite<'k> {
     kernel: &'k mut Kernel,
     constants: FxHashMap<Value, Const>,
-    traps: FxHashSet<CheckId>,
 }
 
 impl Rewrite<'_> {
@@ -116,7 +114,7 @@ impl Rewrite<'_> {
             return;
         }
         let loops = self.branch(&mut region[at], inner, path.instr);
-        let traps = self.traps(&loops, region[at].span);
+        let traps = self.traps(&loops, &region[..at], region[at].span);
         region.splice(at..at, traps);
     }
 
@@ -130,6 +128,11 @@ impl Rewrite<'_> {
             loops.push(Bounds { index: f.index, lo: f.lo, hi: f.hi });
             if after.is_empty() {
                 let mut made = self.is_first(&loops, span);
+                if let [only] = &made[..]
+                    && let Some(there) = f.body[..*step].iter().find(|s| same_comparison(&s.op, &only.op))
+                {
+                    made = vec![there.clone()];
+                }
                 let (Some(cond), Op::Inst(inst)) = (made.last().and_then(|s| s.op.def()), &f.body[*step].op) else {
                     return loops;
                 };
@@ -137,7 +140,9 @@ impl Rewrite<'_> {
                 let of = |inst: Inst| vec![Stmt { op: Op::Inst(Box::new(inst)), span: own }];
                 let branch = If { cond, then: of(first_product(inst, first)), els: of((**inst).clone()) };
                 f.body[*step].op = Op::If(Box::new(branch));
-                f.body.splice(*step..*step, made.drain(..));
+                if f.body[..*step].iter().all(|s| s.op.def() != Some(cond)) {
+                    f.body.splice(*step..*step, made.drain(..));
+                }
                 return loops;
             }
             rest = after;
@@ -165,23 +170,27 @@ impl Rewrite<'_> {
         made
     }
 
-    /// Ends of the launch where a loop has no iterations and may have none.
-    fn traps(&mut self, loops: &[Bounds], span: Span) -> Vec<Stmt> {
+    /// Ends of the launch where a loop has no iterations and may have none, unless one of these `before` is the same.
+    fn traps(&mut self, loops: &[Bounds], before: &[Stmt], span: Span) -> Vec<Stmt> {
         let mut made = Vec::new();
         for l in loops {
             let number = |v: &Value| self.constants.get(v).and_then(|c| c.as_index());
-            if number(&l.lo).zip(number(&l.hi)).is_some_and(|(lo, hi)| lo < hi) {
+            let is = |s: &Stmt, value| match &s.op {
+                Op::Compare { dst, op: CmpOp::Lt, a, b } => *dst == value && (*a, *b) == (l.lo, l.hi),
+                _ => false,
+            };
+            let tests = |s: &Stmt| matches!(&s.op, Op::Check { cond, .. } if before.iter().any(|s| is(s, *cond)));
+            if number(&l.lo).zip(number(&l.hi)).is_some_and(|(lo, hi)| lo < hi) || before.iter().any(tests) {
                 continue;
             }
             let cond = self.flag(span);
             made.push(Stmt { op: Op::Compare { dst: cond, op: CmpOp::Lt, a: l.lo, b: l.hi }, span });
             let check = self.kernel.checks.push(CheckData {
-                code: codes::PTO_UNSAID,
+                code: codes::ASSERTION_FAILED,
                 message: "the sum has a product".into(),
                 span,
                 help: None,
             });
-            self.traps.insert(check);
             made.push(Stmt { op: Op::Check { cond, check, args: Vec::new() }, span });
         }
         made
@@ -245,6 +254,15 @@ fn uses(op: &Op, tile: Tile) -> bool {
         _ => false,
     };
     own || op.regions().any(|r| r.iter().any(|s| uses(&s.op, tile)))
+}
+
+/// Whether two statements compare the same numbers in the same way.
+fn same_comparison(a: &Op, b: &Op) -> bool {
+    let of = |op: &Op| match op {
+        Op::Compare { op, a, b, .. } => Some((*op, *a, *b)),
+        _ => None,
+    };
+    of(a).is_some() && of(a) == of(b)
 }
 
 /// Whether a value is defined in a region.

@@ -4,6 +4,7 @@ use super::Writer;
 use crate::attr::{Attr, AttrValue};
 use crate::lexer::Word;
 use crate::ops::{self, Op as Row};
+use crate::read::is_keyword;
 use crate::tree::{Op, Operand, Region, ResultName, Value as Use};
 use crate::types::{Type, Typed};
 use ptoc_diagnostics::Span;
@@ -30,7 +31,11 @@ pub(super) fn is_numbered(name: &str) -> bool {
 impl Names {
     /// A name like this one.
     pub fn give(&mut self, name: &str) -> Word {
-        let base = cleaned(name);
+        let mut base = cleaned(name);
+        // What is read has no such name.
+        if is_keyword(&base) {
+            base.push('_');
+        }
         let mut candidate = base.clone();
         let mut n = 1;
         while !self.taken.insert(candidate.clone()) {
@@ -144,9 +149,11 @@ impl Writer<'_> {
         self.regions.push(Vec::new());
         self.visible.push(Vec::new());
         self.chosen.push(FxHashMap::default());
+        self.sums.push(Vec::new());
         let result = f(self);
         self.visible.pop();
         self.chosen.pop();
+        self.sums.pop();
         let ops = self.regions.pop().unwrap_or_default();
         Ok((Region { args: Vec::new(), ops }, result?))
     }

@@ -5,7 +5,9 @@ use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::tree::{BlockArg, Region, ResultName};
 use crate::types::{Type, Typed};
-use ptoc_ir::tile::{AddrKind, For, If, Op, PrintPart, Region as Statements, Ty, Value, Var, While};
+use ptoc_diagnostics::codes;
+use ptoc_ir::tile::{AddrKind, For, If, Kernel, Op, PrintPart, Region as Statements, SyncOp, Ty, Value, Var, While};
+use rustc_hash::FxHashMap;
 
 impl Writer<'_> {
     /// A loop over all blocks that begins at this core's number.
@@ -33,7 +35,8 @@ impl Writer<'_> {
             w.coordinates(&index)?;
             w.body()?;
             // One core runs several blocks: the next one begins when this one is done.
-            if w.level == Level::Explicit {
+            let ended = matches!(kernel.body.last().map(|s| &s.op), Some(Op::Sync(SyncOp::Barrier(None))));
+            if w.level == Level::Explicit && !ended {
                 w.barrier(None);
             }
             Ok(())
@@ -75,7 +78,7 @@ impl Writer<'_> {
         let begun = begun(&self.kernel.body);
         for (tile, data) in &self.kernel.tiles {
             let used = self.uses.contains_key(&tile);
-            if used && !begun.contains(&tile) && matches!(data.addr, AddrKind::Fixed(_)) {
+            if used && (self.bytes || !begun.contains(&tile)) && matches!(data.addr, AddrKind::Fixed(_)) {
                 self.alloc(tile)?;
             }
         }
@@ -124,11 +127,14 @@ impl Writer<'_> {
             Op::Store { tensor, offset, value } => self.element_access(*tensor, *offset, None, Some(*value)),
             Op::TileGet { dst, tile, row, col } => self.tile_element(tile, *row, *col, Some(*dst), None),
             Op::TileSet { tile, row, col, value } => self.tile_element(tile, *row, *col, None, Some(*value)),
+            Op::Alloc { .. } if self.bytes => Ok(()),
             Op::Alloc { tile } => self.alloc(*tile),
             Op::Inst(inst) => self.instruction(inst),
             Op::Sync(sync) if self.level == Level::Explicit => self.sync(sync),
             Op::Sync(_) => unsaid(self.span, "flags at level 2"),
-            Op::Check { cond, check, .. } if self.traps.contains(check) => self.trap(*cond),
+            Op::Check { cond, check, .. } if self.kernel.checks[*check].code == codes::ASSERTION_FAILED => {
+                self.trap(*cond)
+            }
             // What has to hold is the reader's to check again.
             Op::Check { .. } => Ok(()),
             Op::For(f) => self.for_loop(f),
@@ -175,10 +181,14 @@ impl Writer<'_> {
 
     // ---- loops and branches ----------------------------------------------------------------------------------------
 
-    /// Variables that statements give values to, in order.
+    /// Variables that statements give values to which others see, in order.
     fn assigned(&self, regions: &[&Statements]) -> Vec<Var> {
         let mut found = Vec::new();
         regions.iter().for_each(|r| assigned(r, &mut found));
+        found.retain(|var| {
+            let inside: usize = regions.iter().map(|r| reads(r, *var)).sum();
+            inside < self.reads.get(var).copied().unwrap_or(0) || regions.iter().any(|r| is_read_first(r, *var))
+        });
         found.sort();
         found
     }
@@ -380,6 +390,41 @@ fn assigned(region: &Statements, found: &mut Vec<Var>) {
             found.push(*var);
         }
         stmt.op.regions().for_each(|r| assigned(r, found));
+    }
+}
+
+/// How often a variable is asked for.
+fn reads(region: &Statements, var: Var) -> usize {
+    let own = |op: &Op| usize::from(matches!(op, Op::Get { var: v, .. } if *v == var));
+    region.iter().map(|s| own(&s.op) + s.op.regions().map(|r| reads(r, var)).sum::<usize>()).sum()
+}
+
+/// Whether a variable may be asked for before statements give it a value.
+fn is_read_first(region: &Statements, var: Var) -> bool {
+    for stmt in region {
+        match &stmt.op {
+            Op::Get { var: v, .. } if *v == var => return true,
+            Op::Set { var: v, .. } if *v == var => return false,
+            op if op.regions().any(|r| is_read_first(r, var)) => return true,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// How often each variable is asked for.
+pub(super) fn reads_of(kernel: &Kernel) -> FxHashMap<Var, usize> {
+    let mut found = FxHashMap::default();
+    [&kernel.prologue, &kernel.body].into_iter().for_each(|r| all_reads(r, &mut found));
+    found
+}
+
+fn all_reads(region: &Statements, found: &mut FxHashMap<Var, usize>) {
+    for stmt in region {
+        if let Op::Get { var, .. } = &stmt.op {
+            *found.entry(*var).or_default() += 1;
+        }
+        stmt.op.regions().for_each(|r| all_reads(r, found));
     }
 }
 

@@ -1,8 +1,10 @@
-//! Dead code elimination: values that nothing uses, as those that only run-time checks wanted. Then values without a
-//! name are numbered without gaps.
+//! Dead code elimination: values that nothing uses, as those that only run-time checks wanted. Sums and products that
+//! are the same in each iteration stand in front of their loop, as in the IR of a text that is read. Then values without
+//! a name are numbered without gaps.
 
 use crate::lexer::Word;
-use crate::tree::Op;
+use crate::tree::{Op, Operand, Region};
+use crate::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Drops pure operations whose results are not used, but for these.
@@ -44,6 +46,122 @@ fn is_pure(op: &Op) -> bool {
     op.row.name.starts_with("arith.")
         || ["pto.make_tensor_view", "pto.partition_view", "pto.addptr", "pto.get_block_idx", "pto.get_block_num"]
             .contains(&op.row.name)
+}
+
+/// Moves sums and products of type `index` in front of loops whose iterations do not change them, and of branches; all
+/// but the loop over blocks.
+pub(super) fn hoist(ops: &mut [Op]) {
+    ops.iter_mut().flat_map(|op| &mut op.regions).for_each(|r| outwards(&mut r.ops));
+    common(ops, &FxHashMap::default(), &mut FxHashMap::default());
+}
+
+fn is_sum(op: &Op) -> bool {
+    ["arith.addi", "arith.subi", "arith.muli"].contains(&op.row.name) && op.operands.iter().all(is_index)
+}
+
+/// The operation and its operands.
+type Key = (&'static str, Vec<Word>);
+
+/// Gives sums and products that stand several times the name of the first, of those without a name of their own.
+fn common(ops: &mut [Op], outer: &FxHashMap<Key, Word>, names: &mut FxHashMap<Word, Word>) {
+    let mut known = outer.clone();
+    for op in ops {
+        for operand in &mut op.operands {
+            if let Some(first) = names.get(&operand.value.name) {
+                operand.value.name = first.clone();
+            }
+        }
+        if let Some(result) = op.results.first().filter(|_| is_sum(op)) {
+            let key = (op.row.name, op.operands.iter().map(|o| o.value.name.clone()).collect());
+            match known.get(&key) {
+                Some(first) if is_number(&result.name) => {
+                    names.insert(result.name.clone(), first.clone());
+                }
+                _ => {
+                    known.insert(key, result.name.clone());
+                }
+            }
+        }
+        op.regions.iter_mut().for_each(|r| common(&mut r.ops, &known, names));
+    }
+}
+
+fn outwards(ops: &mut Vec<Op>) {
+    let mut at = 0;
+    while at < ops.len() {
+        ops[at].regions.iter_mut().for_each(|r| outwards(&mut r.ops));
+        if ["scf.for", "scf.if"].contains(&ops[at].row.name) {
+            let moved: Vec<Op> = ops[at].regions.iter_mut().flat_map(invariants).collect();
+            let count = moved.len();
+            ops.splice(at..at, moved);
+            at += count;
+        }
+        at += 1;
+    }
+}
+
+/// Takes the sums and products out of a region whose operands it does not define.
+fn invariants(body: &mut Region) -> Vec<Op> {
+    let mut defined: FxHashSet<Word> = body.args.iter().map(|a| a.name.clone()).collect();
+    let mut moved = Vec::new();
+    for op in std::mem::take(&mut body.ops) {
+        if is_sum(&op) && op.operands.iter().all(|o| !defined.contains(&o.value.name)) {
+            moved.push(op);
+        } else {
+            defined.extend(op.results.iter().map(|r| r.name.clone()));
+            body.ops.push(op);
+        }
+    }
+    moved
+}
+
+/// Operations whose operands may change places.
+const COMMUTES: [&str; 13] = [
+    "arith.addi",
+    "arith.addf",
+    "arith.muli",
+    "arith.mulf",
+    "arith.minsi",
+    "arith.minui",
+    "arith.minimumf",
+    "arith.maxsi",
+    "arith.maxui",
+    "arith.maximumf",
+    "arith.andi",
+    "arith.ori",
+    "arith.xori",
+];
+
+/// Such operands stand in the order of the text, constants last: so they do in the IR of a text that is read.
+pub(super) fn order(ops: &mut [Op]) {
+    let mut places = FxHashMap::default();
+    ops.iter_mut().for_each(|op| ordered(op, &mut places));
+}
+
+fn ordered(op: &mut Op, places: &mut FxHashMap<Word, usize>) {
+    if COMMUTES.contains(&op.row.name) {
+        // An argument of the function stands in front of all.
+        let place = |o: &Operand| places.get(&o.value.name).copied().unwrap_or(0);
+        if let [a, b] = &mut op.operands[..]
+            && place(a) > place(b)
+        {
+            std::mem::swap(&mut a.value, &mut b.value);
+        }
+    }
+    for region in &mut op.regions {
+        for arg in &region.args {
+            places.insert(arg.name.clone(), places.len() + 1);
+        }
+        region.ops.iter_mut().for_each(|op| ordered(op, places));
+    }
+    let constant = op.row.name == "arith.constant";
+    for result in &op.results {
+        places.insert(result.name.clone(), if constant { usize::MAX } else { places.len() + 1 });
+    }
+}
+
+fn is_index(operand: &Operand) -> bool {
+    operand.ty.as_ref().is_some_and(|t| t.ty == Type::Index)
 }
 
 /// Numbers the values whose names are numbers, in the order of the text.

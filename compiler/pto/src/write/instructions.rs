@@ -8,6 +8,7 @@ use crate::ops::{Count, Dps, Form, OPS, Op as Row};
 use crate::types::Type;
 use ptoc_ir::tile::{Inst, InstAttrs, Operand};
 use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, RoundMode};
+use rustc_hash::FxHashMap;
 
 /// Second forms of rows that are written as the first one is.
 const SAME_FORM: [&str; 5] =
@@ -97,10 +98,19 @@ impl Writer<'_> {
         let (attrs, skipped) = self.attributes(row, inst)?;
         let mut given: Vec<Given> = Vec::new();
         let lies = inst.operands.iter().any(|o| matches!(o, Operand::Tile(t) if self.lies(t)));
-        for operand in inst.operands.iter().take(inst.operands.len() - skipped) {
-            let (name, ty) = match operand {
-                Operand::View(view) if !instr.name.starts_with('M') => self.window(view, lies)?,
-                _ => self.argument(operand)?,
+        let operands = &inst.operands[..inst.operands.len() - skipped];
+        // Windows stand in front of what is said to be valid of tiles: their places may have to be computed.
+        let mut windows = FxHashMap::default();
+        for (k, operand) in operands.iter().enumerate() {
+            if let Operand::View(view) = operand {
+                let is_window = !instr.name.starts_with('M');
+                windows.insert(k, if is_window { self.window(view, lies)? } else { self.view(view)? });
+            }
+        }
+        for (k, operand) in operands.iter().enumerate() {
+            let (name, ty) = match windows.remove(&k) {
+                Some(window) => window,
+                None => self.argument(operand)?,
             };
             given.push(("", name, Some(ty)));
         }

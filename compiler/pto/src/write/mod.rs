@@ -4,10 +4,11 @@
 //! * Mutable scalars become values that loops and branches carry.
 //! * A window of a tensor is a part of a view of all of it where its strides are the tensor's own, else a view of its
 //!   own from where it begins.
-//! * Run-time checks are left out: the text has none. What the dialect has no words for is E1405 at its place.
+//! * An `assert` is a trap. Other run-time checks are left out: the text has none. What the dialect has no words for is E1405 at its place.
 
 mod accumulators;
 mod build;
+mod bytes;
 mod control;
 mod dead;
 mod instructions;
@@ -26,7 +27,7 @@ use cranelift_entity::EntityRef;
 pub use instructions::is_written;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::analysis::poly::{Definitions, Poly};
-use ptoc_ir::tile::{CheckId, Kernel, SyncMode, TensorDir, TensorId, Tile, Ty, Value, Var};
+use ptoc_ir::tile::{Kernel, SyncMode, TensorDir, TensorId, Tile, Ty, Value, Var};
 use ptoc_isa::Loc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -54,13 +55,10 @@ pub type Places<'p> = dyn Fn(Span) -> Option<Source> + 'p;
 /// The module of one kernel. At [`Level::Explicit`] its tiles have addresses and its pipes are ordered.
 pub fn write(kernel: &Kernel, form: Form, level: Level, places: &Places<'_>) -> Result<Module, Box<Diagnostic>> {
     let begun = accumulators::begin(kernel);
-    let (kernel, traps) = match &begun {
-        Some((kernel, traps)) => (kernel, traps.clone()),
-        None => (kernel, FxHashSet::default()),
-    };
-    let mut writer = Writer::new(kernel, form, level, places);
-    writer.traps = traps;
-    let function = writer.function()?;
+    let kernel = begun.as_ref().unwrap_or(kernel);
+    let shared = if form == Form::Text && level == Level::Explicit { bytes::shared(kernel) } else { None };
+    let kernel = shared.as_ref().unwrap_or(kernel);
+    let function = Writer::new(kernel, form, level, places).function()?;
     let mut attrs = Vec::new();
     if ["a2a3", "a5"].contains(&kernel.target.as_str()) {
         let value = Some(AttrValue::Str(Word::new(format!("\"{}\"", kernel.target))));
@@ -89,6 +87,8 @@ struct Writer<'k> {
     kernel: &'k Kernel,
     form: Form,
     level: Level,
+    /// Whether tiles are declared above all else, as bytes of their memory.
+    bytes: bool,
     places: &'k Places<'k>,
     defs: Definitions<'k>,
     /// Open regions, the function's first.
@@ -101,7 +101,11 @@ struct Writer<'k> {
     /// Values that are defined in each open region.
     visible: Vec<Vec<Value>>,
     polys: FxHashMap<Value, Option<Poly>>,
+    /// Sums of values that were written where something asked for them, in each open region.
+    sums: Vec<Vec<(Poly, Word)>>,
     vars: FxHashMap<Var, Word>,
+    /// How often each variable is asked for.
+    reads: FxHashMap<Var, usize>,
     tiles: FxHashMap<(Tile, u32), tiles::TileState>,
     /// Tiles of arrays whose number is no constant, in each open region.
     chosen: Vec<FxHashMap<(Tile, Value), Word>>,
@@ -117,8 +121,6 @@ struct Writer<'k> {
     uses: FxHashMap<Tile, tiles::Uses>,
     /// Values that are seen not to be negative.
     naturals: FxHashSet<Value>,
-    /// Checks that are traps.
-    traps: FxHashSet<CheckId>,
     /// The statement that is being written.
     span: Span,
 }
@@ -130,6 +132,7 @@ impl<'k> Writer<'k> {
             kernel,
             form,
             level,
+            bytes: form == Form::Text && level == Level::Explicit,
             places,
             uses: tiles::uses(kernel, &defs),
             defs,
@@ -140,7 +143,9 @@ impl<'k> Writer<'k> {
             values: FxHashMap::default(),
             visible: vec![Vec::new()],
             polys: FxHashMap::default(),
+            sums: vec![Vec::new()],
             vars: FxHashMap::default(),
+            reads: control::reads_of(kernel),
             tiles: FxHashMap::default(),
             chosen: vec![FxHashMap::default()],
             tensors: FxHashMap::default(),
@@ -149,7 +154,6 @@ impl<'k> Writer<'k> {
             declared: FxHashSet::default(),
             events: FxHashMap::default(),
             naturals: kernel.dims.values().map(|d| d.value).collect(),
-            traps: FxHashSet::default(),
             span: kernel.span,
         }
     }
@@ -164,7 +168,9 @@ impl<'k> Writer<'k> {
         let mut ops = std::mem::take(&mut self.constants);
         ops.sort_by_cached_key(constant_order);
         ops.append(&mut self.regions[0]);
+        dead::hoist(&mut ops);
         dead::eliminate(&mut ops, &self.declared);
+        dead::order(&mut ops);
         dead::renumber(&mut ops);
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
         Ok(Function {

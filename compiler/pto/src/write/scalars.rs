@@ -293,39 +293,68 @@ impl Writer<'_> {
         if let Some(n) = poly.number() {
             return Ok(self.index(n));
         }
-        let visible: Vec<Value> = self.visible.iter().rev().flatten().copied().collect();
-        for v in visible {
-            if self.kernel.values[v].ty == Ty::Index && self.poly(v).as_ref() == Some(poly) {
-                return self.value(v);
-            }
+        if let Some(there) = self.there(poly)? {
+            return Ok(there);
         }
         let mut sum: Option<Word> = None;
         for (factors, n) in poly.terms() {
-            let mut product: Option<Word> = None;
-            for factor in factors {
-                let factor = self.value(*factor)?;
-                product = Some(match product {
-                    Some(p) => self.two("arith.muli", None, p, factor, &Type::Index),
-                    None => factor,
-                });
-            }
-            let term = match (product, *n) {
-                (Some(p), 1) => p,
-                (Some(p), n) => {
-                    let n = self.index(n);
-                    self.two("arith.muli", None, p, n, &Type::Index)
-                }
-                (None, n) => self.index(n),
-            };
+            let term = self.product(factors, *n)?;
             sum = Some(match sum {
                 Some(s) => self.two("arith.addi", None, s, term, &Type::Index),
                 None => term,
             });
         }
-        match sum {
-            Some(sum) => Ok(sum),
-            None => Ok(self.index(0)),
+        let Some(sum) = sum else { return Ok(self.index(0)) };
+        self.made(poly.clone(), &sum);
+        Ok(sum)
+    }
+
+    /// A value that is visible here and is this sum.
+    fn there(&mut self, poly: &Poly) -> Res<Option<Word>> {
+        let visible: Vec<Value> = self.visible.iter().rev().flatten().copied().collect();
+        for v in visible {
+            if self.kernel.values[v].ty == Ty::Index && self.poly(v).as_ref() == Some(poly) {
+                return self.value(v).map(Some);
+            }
         }
+        Ok(self.sums.iter().rev().flatten().find(|(made, _)| made == poly).map(|(_, name)| name.clone()))
+    }
+
+    /// The sum has this name, in the block that is open.
+    fn made(&mut self, poly: Poly, name: &Word) {
+        if let Some(sums) = self.sums.last_mut() {
+            sums.push((poly, name.clone()));
+        }
+    }
+
+    /// One term of a sum.
+    fn product(&mut self, factors: &[Value], n: i64) -> Res<Word> {
+        let whole = Poly::sum_of(vec![(factors.to_vec(), n)]);
+        if let Some(whole) = whole.as_ref().filter(|_| !factors.is_empty())
+            && let Some(there) = self.there(whole)?
+        {
+            return Ok(there);
+        }
+        let mut product: Option<Word> = None;
+        for factor in factors {
+            let factor = self.value(*factor)?;
+            product = Some(match product {
+                Some(p) => self.two("arith.muli", None, p, factor, &Type::Index),
+                None => factor,
+            });
+        }
+        let name = match (product, n) {
+            (Some(p), 1) => p,
+            (Some(p), n) => {
+                let n = self.index(n);
+                self.two("arith.muli", None, p, n, &Type::Index)
+            }
+            (None, n) => return Ok(self.index(n)),
+        };
+        if let Some(whole) = whole {
+            self.made(whole, &name);
+        }
+        Ok(name)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Res, Writer, unsaid};
 use crate::attr::{AttrValue, Spelling};
 use crate::lexer::Word;
-use crate::types::Type;
+use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{EventKind, EventRef, SyncOp};
 use ptoc_isa::Pipe;
 
@@ -47,9 +47,9 @@ impl Writer<'_> {
         if data.kind != EventKind::Flag {
             return unsaid(data.span, "transaction barriers");
         }
-        let same = |e: &ptoc_ir::tile::EventData| (e.from, e.to) == (data.from, data.to);
-        let others = self.events.keys().filter(|e| same(&self.kernel.events[**e]));
-        let first: u32 = others.map(|e| self.kernel.events[*e].count).sum();
+        let before = self.kernel.events.iter().take_while(|(e, _)| *e != event).map(|(_, e)| e);
+        let same = before.filter(|e| (e.from, e.to) == (data.from, data.to) && e.kind == EventKind::Flag);
+        let first: u32 = same.map(|e| e.count).sum();
         if first + data.count > FLAGS {
             let message = format!("more than {FLAGS} flags from {} to {}", data.from, data.to);
             return unsaid(data.span, message);
@@ -71,14 +71,11 @@ impl Writer<'_> {
             }
             None => {
                 let Some(element) = e.element else { return Ok(()) };
-                let mut id = self.value(element)?;
-                if first > 0 {
-                    let given =
-                        vec![("lhs", id, Some(Type::Index)), ("rhs", self.index(i64::from(first)), Some(Type::Index))];
-                    let add = self.op("arith.addi", given);
-                    let name = self.names.number();
-                    id = self.define(add, name, None);
-                }
+                let number = self.poly(element).unwrap_or_else(|| Poly::symbol(element));
+                let id = match number.plus(&Poly::constant(i64::from(first)), 1) {
+                    Some(number) if first > 0 => self.sum(&number)?,
+                    _ => self.value(element)?,
+                };
                 self.op(dynamic, vec![("event_id", id, None)])
             }
         };

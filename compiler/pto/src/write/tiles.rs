@@ -6,9 +6,9 @@ use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::types::{Extent, FRACTAL, Major, TileBuf, Type, element_word};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::analysis::poly::Definitions;
+use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, PrintPart, Region, Tile, TileData, TileRef, Value};
-use ptoc_isa::{Loc, Order};
+use ptoc_isa::{BinOp, Loc, Order};
 use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
@@ -137,6 +137,7 @@ impl Writer<'_> {
         if moving {
             ty.valid = (None, None);
             let (rows, cols) = self.uses.get(&tile).and_then(|u| u.declared).unwrap_or((ty.rows, ty.cols));
+            let (rows, cols) = crate::types::declared(&ty, [Some(rows), Some(cols)]);
             let (rows, cols) = (self.index(rows), self.index(cols));
             given.extend([("valid_row", rows, None), ("valid_col", cols, None)]);
         } else {
@@ -359,6 +360,19 @@ impl Writer<'_> {
         self.tiles.values_mut().for_each(|t| t.now = None);
     }
 
+    /// The number of an element: `major * width + minor`, or what both are the quotient and the rest of.
+    fn element_number(&self, major: Value, minor: Value, width: i64) -> Option<Poly> {
+        let parts = self.defs.binary(major, BinOp::Div).zip(self.defs.binary(minor, BinOp::Rem));
+        if let Some(((n, by), same)) = parts
+            && same == (n, by)
+            && self.defs.number(by) == Some(width)
+        {
+            return self.defs.poly(n);
+        }
+        let (major, minor) = (self.defs.poly(major)?, self.defs.poly(minor)?);
+        major.times(&Poly::constant(width))?.plus(&minor, 1)
+    }
+
     /// One element, by its number in the buffer.
     pub(super) fn tile_element(
         &mut self,
@@ -373,16 +387,14 @@ impl Writer<'_> {
         if self.kernel.tiles[tile.tile].ty.dtype == DType::Bool {
             return unsaid(self.span, "an element of a mask");
         }
-        let defs = &self.defs;
-        let (row, col) = (defs.poly(row), defs.poly(col));
         let (major, minor, width) = match buf.blayout {
             Major::Row => (row, col, buf.cols),
             Major::Col => (col, row, buf.rows),
         };
-        let width = ptoc_ir::analysis::poly::Poly::constant(width);
-        let number = major.zip(minor).and_then(|(major, minor)| major.times(&width)?.plus(&minor, 1));
-        let Some(number) = number else { return unsaid(self.span, "the number of this element") };
-        let at = self.sum(&number)?;
+        let at = match self.element_number(major, minor, width) {
+            Some(number) => self.sum(&number)?,
+            None => return unsaid(self.span, "the number of this element"),
+        };
         if let Some(dst) = dst {
             let scalar = self.ty(dst, self.span)?;
             let op = self.op("pto.tgetval", vec![("src", name, Some(ty)), ("offset", at, Some(Type::Index))]);
