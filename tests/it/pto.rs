@@ -198,6 +198,8 @@ fn what_is_not_imported_leaves_no_file() {
     let cases = [
         ("k.pto", "module {\n  func.func @free(%x: memref<16x16xf16>) {\n    return\n  }\n}\n", "E1404"),
         ("k.pto", "module {\n  func.func @f() {\n    pto.barrier <PIPE_V>\n", "E1400"),
+        ("k.pto", "module {\n  func.func @later() {\n    pto.syncall\n    return\n  }\n}\n", "E1404"),
+        ("k.pto", "module {\n  func.func @near(%x: !pto.ptr<f32, ub>) {\n    return\n  }\n}\n", "E1404"),
         ("k.mlir", "module {\n}\n", "E1410"),
     ];
     for (name, text, code) in cases {

@@ -182,3 +182,25 @@ fn reshapes_are_written_and_read() {
         launch.run(&file, "k", &["--in", &input, "--expect", &expect]);
     }
 }
+
+/// Pointers of later versions of PTOAS say where they point, and `descending` may be said to be false.
+#[test]
+fn words_of_later_versions() {
+    const TEXT: &str = "module {\n  func.func @count(%y: !pto.ptr<i32, gm>) {\n    %c0 = arith.constant 0 : index\n    \
+                        %c1 = arith.constant 1 : index\n    %n = arith.constant 64 : index\n    \
+                        %first = arith.constant 5 : i32\n    \
+                        %v = pto.make_tensor_view %y, shape = [%c1, %n], strides = [%n, %c1] : \
+                        !pto.tensor_view<1x64xi32>\n    \
+                        %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c1, %n] : \
+                        !pto.tensor_view<1x64xi32> -> !pto.partition_tensor_view<1x64xi32>\n    \
+                        %t = pto.alloc_tile : !pto.tile_buf<vec, 1x64xi32>\n    \
+                        pto.tci ins(%first : i32) outs(%t : !pto.tile_buf<vec, 1x64xi32>) {descending = false}\n    \
+                        pto.tstore ins(%t : !pto.tile_buf<vec, 1x64xi32>) outs(%p : \
+                        !pto.partition_tensor_view<1x64xi32>)\n    return\n  }\n}\n";
+    let launch = Launch::new();
+    let file = launch.folder.path().join("count.pto");
+    std::fs::write(&file, TEXT).expect("a file");
+    let y: Vec<u8> = (5..69i32).flat_map(i32::to_le_bytes).collect();
+    let expect = format!("y={}", launch.array("y.npy", "<i4", &[1, 64], &y));
+    launch.run(&file, "count", &["--expect", &expect]);
+}

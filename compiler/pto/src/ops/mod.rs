@@ -1,7 +1,7 @@
 //! The operations of the dialect, and those of MLIR that stand beside them: a row for each (`ops.txt`).
 
 use ptoc_isa::InstrId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::LazyLock;
 
 /// An operation.
@@ -108,6 +108,15 @@ pub fn lookup(name: &str) -> Option<&'static Op> {
     static NAMES: LazyLock<FxHashMap<&str, &Op>> = LazyLock::new(|| OPS.iter().map(|op| (op.name, op)).collect());
     let whole = ELIDED.iter().find(|(elided, _)| *elided == name).map_or(name, |(_, whole)| whole);
     NAMES.get(whole).copied()
+}
+
+/// Whether later versions of PTOAS have an operation of that name.
+pub fn is_later(name: &str) -> bool {
+    static NAMES: LazyLock<FxHashSet<&str>> = LazyLock::new(|| {
+        let lines = include_str!("later.txt").lines().filter(|l| !l.starts_with('#'));
+        lines.flat_map(str::split_whitespace).collect()
+    });
+    NAMES.contains(name)
 }
 
 /// The operation of that name without `pto.`.

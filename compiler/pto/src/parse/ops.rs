@@ -35,6 +35,10 @@ impl Parser<'_> {
                 let message = format!("`{name}` is not read: it is of MLIR's dialect `{dialect}`");
                 return self.wrong(codes::PTO_NOT_READ, name_span, message);
             }
+            if ops::is_later(name) {
+                let message = format!("`{name}` is not read: it is of later versions of PTOAS");
+                return self.wrong(codes::PTO_NOT_READ, name_span, message);
+            }
             let mut d = Diagnostic::error(codes::PTO_UNKNOWN, name_span, format!("there is no operation `{name}`"));
             if let Some(near) = suggest(name, OPS.iter().map(|op| op.name)) {
                 d = d.with_help(format!("did you mean `{near}`?"));

@@ -41,6 +41,11 @@ impl Parser<'_> {
                 self.advance();
                 self.expect("<", "and the elements' type")?;
                 let element = self.element()?;
+                // Later versions of PTOAS say where it points.
+                if self.eat(",") && !self.eat("gm") {
+                    let message = format!("a pointer to `{}` is not read", self.word());
+                    return self.wrong(codes::PTO_NOT_READ, self.here(), message);
+                }
                 self.expect(">", "to end the type")?;
                 Ok(Type::Ptr(element))
             }

@@ -41,6 +41,7 @@ impl Reader<'_> {
                 self.plain(op, &[mode])?
             }
             "pto.tci" if flag(op, "descending") => self.plain(op, &["Down".into()])?,
+            "pto.tci" => self.plain(op, &[])?,
             "pto.ttri" => {
                 let upper = op.attr("upperOrLower").and_then(|a| a.value.as_ref()).and_then(AttrValue::int);
                 self.plain(op, &[if upper == Some(1) { "Upper" } else { "Lower" }.into()])?
