@@ -645,7 +645,7 @@ impl Elaborator<'_> {
         let (Some(dst), Some(src)) = (like(0), like(1)) else { return Ok(Vec::new()) };
         let Some(wanted) = ptoc_isa::scratch_type(self.target, id, dst, src) else { return Ok(Vec::new()) };
         if let Some((given, at)) = self.given_scratch.take() {
-            return self.scratch_of(id, &given, wanted, at);
+            return self.scratch_of(id, ops, &given, wanted, at);
         }
         let (rows, cols) = (wanted.rows, wanted.cols);
         let valid = (self.idx(i64::from(rows)), self.idx(i64::from(cols)));
@@ -655,7 +655,14 @@ impl Elaborator<'_> {
     }
 
     /// `tmp = t`: the author says which tile is worked in. It holds nothing of use behind the instruction.
-    fn scratch_of(&mut self, id: InstrId, given: &Val, wanted: TileType, at: Span) -> ElabResult<Vec<TileRef>> {
+    fn scratch_of(
+        &mut self,
+        id: InstrId,
+        ops: &[Opnd],
+        given: &Val,
+        wanted: TileType,
+        at: Span,
+    ) -> ElabResult<Vec<TileRef>> {
         let (name, bytes) = (id.get().written_name(), wanted.bytes());
         let Val::Tile(t) = given else {
             if matches!(given, Val::Poison) {
@@ -668,6 +675,13 @@ impl Elaborator<'_> {
             let d = Diagnostic::error(codes::OPERAND_KIND, at, format!("`{name}` cannot work in this tile"))
                 .with_label(format!("{}, {} bytes", t.ty, t.ty.bytes()))
                 .with_note(format!("`tmp` is a whole tile in Vec, here of {bytes} bytes at least"));
+            return self.report(d);
+        }
+        if let Some(operand) = ops.iter().find(|o| o.tile().is_some_and(|o| o.tile == t.tile && o.element == t.element))
+        {
+            let d = Diagnostic::error(codes::OPERAND_KIND, at, format!("`{name}` works in an operand of its own"))
+                .with_label("what it works in does not keep what it holds")
+                .with_secondary(operand.span(), "the same tile");
             return self.report(d);
         }
         let valid = (self.idx(i64::from(t.rows)), self.idx(i64::from(t.cols)));

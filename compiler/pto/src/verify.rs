@@ -193,7 +193,7 @@ impl Checker<'_> {
         }
         let last = region.ops.last().filter(|op| ENDS.contains(&op.row.name));
         let Some(last) = last else {
-            let optional = types.is_empty() && with != "scf.condition";
+            let optional = types.is_empty() && with == "scf.yield";
             return if optional {
                 Ok(())
             } else {

@@ -41,9 +41,9 @@ pub fn by_bytes(text: &str, flags: bool) -> String {
     }
     let last = lines.iter().rposition(|l| l.trim() == "sync barrier all" && l.starts_with("  s"));
     let ends = |n: usize| Some(n) == last && lines[n + 1..].iter().all(|l| l.trim() == "}");
-    let left_out: &[&str] =
-        if flags { &["tile ", "event ", "alloc "] } else { &["tile ", "event ", "alloc ", "sync "] };
-    let kept = |line: &str| left_out.iter().all(|w| !line.trim().starts_with(w));
+    let left_out = ["tile ", "event ", "alloc ", "alias "];
+    let is_left_out = |l: &str| left_out.iter().any(|w| l.starts_with(w)) || (!flags && l.starts_with("sync "));
+    let kept = |line: &str| !is_left_out(line.trim());
     let mut body: Vec<String> = Vec::new();
     for (_, line) in lines.iter().enumerate().filter(|(n, line)| kept(line) && !ends(*n)) {
         bytes.statement(line, &mut body);

@@ -189,7 +189,16 @@ impl Reader<'_> {
                 self.out.reopen("} else {", op.name_span);
             }
             self.enter(region, false);
+            // A variable may be another one where that is asked.
+            let asked = if self.variables.iter().any(|v| condition.text.contains(v.as_str())) {
+                None
+            } else {
+                Some(&condition.text)
+            };
+            let asked = asked.map(|text| if n > 0 { format!("!({text})") } else { text.clone() });
+            self.conditions.push(asked.unwrap_or_else(|| "true".into()));
             self.ops(region)?;
+            self.conditions.pop();
             tiles.push(self.branch_end(&mut carried, region)?);
             self.scopes.pop();
         }

@@ -70,7 +70,11 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
         let f = whole.as_ref().unwrap_or(f);
         let Some(body) = &f.body else { continue };
         let mut reader = Reader::new(f, reserved, given);
-        let name = kernels.give_kernel(&f.name);
+        // It may have the name of a function that its text does not need.
+        let name = match reader.facts.flags {
+            true => kernels.give(&f.name, &|_| false),
+            false => kernels.give_kernel(&f.name),
+        };
         match reader.function(f, body, &name) {
             Ok(()) => {
                 if !source.text.is_empty() {
@@ -181,6 +185,8 @@ pub(super) struct Reader<'r> {
     casts: FxHashMap<Word, Word>,
     /// Which tiles each region changes the valid part of.
     changed: shapes::Changed,
+    /// What the branches ask for whose regions are open.
+    conditions: Vec<String>,
     /// Names of variables.
     variables: FxHashSet<Word>,
     /// Those of type `index`.
@@ -211,6 +217,7 @@ impl<'r> Reader<'r> {
             lists: FxHashMap::default(),
             casts: FxHashMap::default(),
             changed: shapes::Changed::default(),
+            conditions: Vec::new(),
             variables: FxHashSet::default(),
             indices: FxHashSet::default(),
             inlined: false,
@@ -455,7 +462,11 @@ impl<'r> Reader<'r> {
 
     fn print(&mut self, op: &Op) -> Res<()> {
         let text = match op.row.name {
-            "pto.trap" => "assert(false, \"`pto.trap` ends the launch\");".to_string(),
+            // In a branch it is what the branch asks for that must not be, which only the launch knows.
+            "pto.trap" => {
+                let must_not = self.conditions.last().cloned().unwrap_or_else(|| "true".into());
+                format!("assert(!({must_not}), \"`pto.trap` ends the launch\");")
+            }
             "pto.tprint" => format!("print({});", self.tile(&self.operand(op, "src")?.value)?.text),
             _ => {
                 let scalar = self.scalar(&self.operand(op, "scalar")?.value)?;
