@@ -8,7 +8,7 @@ use crate::lexer::Word;
 use crate::tree::{Function, Module, Op, Operand, Region, Value};
 use crate::types::{Extent, TileBuf, Type, Typed};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// The functions of a module by their names, the first one of each.
@@ -32,7 +32,8 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
                 continue;
             }
         }
-        let mut checker = Checker { functions: &by_name, scopes: vec![FxHashMap::default()] };
+        let mut checker =
+            Checker { functions: &by_name, constants: FxHashSet::default(), scopes: vec![FxHashMap::default()] };
         if let Err(d) = checker.function(f) {
             out.push(*d);
         }
@@ -53,6 +54,8 @@ struct Definition {
 
 struct Checker<'m> {
     functions: &'m Functions<'m>,
+    /// The names of constants.
+    constants: FxHashSet<Word>,
     /// What is defined, inner regions last.
     scopes: Vec<FxHashMap<Word, Definition>>,
 }
@@ -123,7 +126,10 @@ impl Checker<'_> {
             let ty = self.operand(operand)?;
             types.push(ty);
         }
-        rules::check(op, &types, self.functions)?;
+        rules::check(op, &types, self.functions, &self.constants)?;
+        if op.row.name == "arith.constant" {
+            self.constants.extend(op.results.iter().map(|r| r.name.clone()));
+        }
         for region in &op.regions {
             self.region(region)?;
         }

@@ -1,4 +1,5 @@
-//! The sign of numbers. Integers of the text have none; tiles have one, and an instruction's number is of its tile's type.
+//! The sign of numbers. Integers of the text have none; tiles have one, and an instruction's number is of its tile's
+//! type.
 
 use crate::lexer::Word;
 use crate::tree::{Op, Operand, Region};

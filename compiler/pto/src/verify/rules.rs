@@ -3,13 +3,20 @@
 use super::Functions;
 use super::{Res, err, same};
 use crate::attr::AttrValue;
+use crate::lexer::Word;
 use crate::ops::Form;
 use crate::tree::Op;
 use crate::types::{Extent, TileBuf, Type, dtype_of};
 use crate::words::{ENUMERATIONS, enumeration};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
+use rustc_hash::FxHashSet;
 
-pub(super) fn check(op: &Op, types: &[Option<Type>], functions: &Functions<'_>) -> Res<()> {
+pub(super) fn check(
+    op: &Op,
+    types: &[Option<Type>],
+    functions: &Functions<'_>,
+    constants: &FxHashSet<Word>,
+) -> Res<()> {
     attributes(op)?;
     enumerations(op)?;
     levels(op, types)?;
@@ -22,7 +29,7 @@ pub(super) fn check(op: &Op, types: &[Option<Type>], functions: &Functions<'_>) 
             (Some(ptr @ Type::Ptr(_)), Some(result)) if same(ptr, &result.ty) => Ok(()),
             _ => err(codes::PTO_TYPE, op.span, "`pto.addptr` gives a pointer of the type that it is given"),
         },
-        "pto.tassign" => tassign(op, types),
+        "pto.tassign" => tassign(op, types, constants),
         "func.call" => call(op, functions),
         name if name.starts_with("arith.") => arithmetic(op, types),
         _ => Ok(()),
@@ -30,7 +37,7 @@ pub(super) fn check(op: &Op, types: &[Option<Type>], functions: &Functions<'_>) 
 }
 
 /// A buffer is bound to an integer, a view to a pointer with its elements.
-fn tassign(op: &Op, types: &[Option<Type>]) -> Res<()> {
+fn tassign(op: &Op, types: &[Option<Type>], constants: &FxHashSet<Word>) -> Res<()> {
     let (Some(Some(bound)), Some(Some(to)), Some(operand)) = (types.first(), types.get(1), op.operand("addr")) else {
         return Ok(());
     };
@@ -47,6 +54,10 @@ fn tassign(op: &Op, types: &[Option<Type>]) -> Res<()> {
             "bind it to a pointer with elements of its own type",
         ),
         (Type::TensorView(..) | Type::PartitionView(..), Type::Ptr(_)) => Ok(()),
+        (Type::TensorView(..) | Type::PartitionView(..), _) if integer && constants.contains(name) => refused(
+            format!("a view of global memory is bound to a pointer, and `%{name}` is a constant"),
+            "only a tile has a constant address: bind the view to an argument of type `!pto.ptr`",
+        ),
         (Type::TensorView(..) | Type::PartitionView(..), _) if integer => refused(
             format!("a view of global memory is bound to a pointer, and `%{name}` is a number"),
             "where an array is the launch knows: bind the view to an argument of type `!pto.ptr`",

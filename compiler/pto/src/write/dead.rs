@@ -1,6 +1,6 @@
-//! Dead code elimination: values that nothing uses, as those that only run-time checks wanted. Sums and products that
-//! are the same in each iteration stand in front of their loop, as in the IR of a text that is read. Then values without
-//! a name are numbered without gaps.
+//! The last walks over what was written. Dead code elimination: values that nothing uses, as those that only run-time
+//! checks wanted. Sums and products that are the same in each iteration stand in front of their loop, as in the IR of a
+//! text that is read. Then values without a name are numbered without gaps.
 
 use crate::lexer::Word;
 use crate::tree::{Op, Operand, Region};

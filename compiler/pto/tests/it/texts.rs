@@ -70,6 +70,8 @@ fn bound(tile: &str, to: &str) -> Vec<String> {
     found.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
 }
 
+/// Rows 4 to 6 of the founders' table, in the text form: an address operand is an integer, a view is bound to a pointer
+/// with its elements, and what is neither has a message of its own.
 #[test]
 fn operands_of_tassign_have_messages_of_their_own() {
     let (tile, view) = ("!pto.tile_buf<vec, 16x16xf32>", "!pto.tensor_view<16x16xf16>");
@@ -83,10 +85,25 @@ fn operands_of_tassign_have_messages_of_their_own() {
         (view, "i64", "and `%a` is a number"),
         (view, "f32", "bound to a pointer, and `%a` is a `f32`"),
     ];
+    let mut all = Vec::new();
     for (bound_to, operand, part) in refused {
         let said = bound(bound_to, operand);
         assert!(said.len() == 1 && said[0].starts_with("E1409 ") && said[0].contains(part), "{said:?}");
+        all.extend(said);
     }
+    // A constant is another mistake than a number of the launch.
+    let constant = format!(
+        "module {{\n  func.func @f(%t: {view}) {{\n    %a = arith.constant 4096 : i64\n    %r = pto.tassign %t, %a : \
+         {view} -> {view}\n    return\n  }}\n}}\n"
+    );
+    let parsed = ptoc_pto::parse(FileId(0), &constant);
+    let found = ptoc_pto::verify::check(&parsed.module);
+    all.extend(found.iter().map(|d| format!("{} {}", d.code, d.message)));
+    assert!(all.last().is_some_and(|m| m.starts_with("E1409 ") && m.ends_with("and `%a` is a constant")), "{all:?}");
+    let count = all.len();
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count, "each has a message of its own");
 }
 
 /// What the verifier says of a function with these lines.
