@@ -141,7 +141,9 @@ fn flags_that_the_launch_numbers_and_calls() {
     let launch = Launch::new();
     let x: Vec<f32> = (0..64 * 64).map(|i| i as f32).collect();
     let array = launch.array("x.npy", "<f4", &[64, 64], &floats(&x));
-    launch.run(&text("events.pto"), "turns", &["--in", &format!("x={array}"), "--expect", &format!("y={array}")]);
+    for file in ["events.pto", "arrays.pto"] {
+        launch.run(&text(file), "turns", &["--in", &format!("x={array}"), "--expect", &format!("y={array}")]);
+    }
     let x: Vec<f32> = (0..16 * 64).map(|i| i as f32).collect();
     let nine: Vec<f32> = x.iter().map(|v| v * 9.0).collect();
     let input = format!("x={}", launch.array("a.npy", "<f4", &[16, 64], &floats(&x)));

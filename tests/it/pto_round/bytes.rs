@@ -1,5 +1,5 @@
-//! Kernels of level 3 in the form that is compared: a tile is bytes of its memory, a flag is a number between two pipes,
-//! whatever declares them. What a block ends with, a barrier, is the text's, which runs several blocks on a core.
+//! Kernels of level 3 in the form that is compared: a tile is bytes of its memory, a flag is a number between two
+//! pipes, whatever declares them. The barrier that a block ends with is the text's, which runs several on a core.
 
 use super::tree::{definition, is_id};
 use std::collections::{BTreeMap, HashMap};

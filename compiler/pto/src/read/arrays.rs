@@ -46,8 +46,9 @@ impl Arrays {
         define(body, &mut definitions);
         let find = |name: &Word| definitions.get(name).copied().flatten();
         let operand = |op: &'_ Op, slot: &str| op.operand(slot).map(|o| o.value.name.clone());
+        // Sums of as many numbers of 64 bits do not overflow.
         let number = |name: &Word| match find(name)?.attr("value")?.value.as_ref()? {
-            AttrValue::Int(n, _) => Some(*n),
+            AttrValue::Int(n, _) => Some(*n).filter(|n| i64::try_from(*n).is_ok()),
             _ => None,
         };
         let fixed = |op: &Op| {

@@ -4,7 +4,8 @@
 //! * Mutable scalars become values that loops and branches carry.
 //! * A window of a tensor is a part of a view of all of it where its strides are the tensor's own, else a view of its
 //!   own from where it begins.
-//! * An `assert` is a trap. Other run-time checks are left out: the text has none. What the dialect has no words for is E1405 at its place.
+//! * An `assert` is a trap. Other run-time checks are left out: the text has none. What the dialect has no words for is
+//!   E1405 at its place.
 
 mod accumulators;
 mod build;

@@ -13,6 +13,7 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         ("values", include_str!("texts/values.pto")),
         ("masks", include_str!("texts/masks.pto")),
         ("numbers", include_str!("texts/numbers.pto")),
+        ("arrays", include_str!("texts/arrays.pto")),
         ("events", include_str!("texts/events.pto")),
         ("calls", include_str!("texts/calls.pto")),
     ]
