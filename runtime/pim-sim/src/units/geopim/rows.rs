@@ -11,6 +11,8 @@ const N: usize = Command::COUNT;
 #[derive(Clone, Debug)]
 pub struct Gaps {
     own: [[u64; N]; N],
+    /// The same by the later command: what a bank asks of all earlier ones lies side by side.
+    before: [[i64; N]; N],
     pc: [[u64; N]; N],
     group: [[u64; N]; N],
     /// At most so many ACTs of a pseudo-channel in so many ticks.
@@ -24,6 +26,7 @@ impl Gaps {
     pub fn new(config: &Config) -> Gaps {
         let mut gaps = Gaps {
             own: [[0; N]; N],
+            before: [[0; N]; N],
             pc: [[0; N]; N],
             group: [[0; N]; N],
             window: None,
@@ -53,6 +56,11 @@ impl Gaps {
                 }
             }
         }
+        for (before, own) in gaps.own.iter().enumerate() {
+            for (after, gap) in own.iter().enumerate() {
+                gaps.before[after][before] = i64::try_from(*gap).unwrap_or(i64::MAX / 4);
+            }
+        }
         gaps
     }
 
@@ -63,23 +71,34 @@ impl Gaps {
 }
 
 /// One bank.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Bank {
     /// The open row.
     pub open: Option<u32>,
-    last: [Option<u64>; N],
+    /// The last tick of each command; [`NEVER`] if there was none.
+    last: [i64; N],
+}
+
+/// So long ago that nothing waits for it.
+const NEVER: i64 = i64::MIN / 2;
+
+impl Default for Bank {
+    fn default() -> Bank {
+        Bank { open: None, last: [NEVER; N] }
+    }
 }
 
 impl Bank {
     /// The earliest tick of a command as far as the bank is concerned.
     pub fn earliest(&self, gaps: &Gaps, command: Command) -> u64 {
-        let after = |(before, last): (usize, &Option<u64>)| last.map_or(0, |t| t + gaps.own[before][command as usize]);
-        self.last.iter().enumerate().map(after).max().unwrap_or(0)
+        let all = self.last.iter().zip(&gaps.before[command as usize]);
+        all.fold(0, |at: i64, (last, gap)| at.max(last + gap)) as u64
     }
 
     /// The command was issued.
     pub fn issue(&mut self, command: Command, row: u32, tick: u64) {
-        self.last[command as usize] = Some(tick);
+        // Ticks of a run are far below 2^63.
+        self.last[command as usize] = tick as i64;
         match command {
             Command::Act => self.open = Some(row),
             Command::PrePb | Command::PreAb => self.open = None,

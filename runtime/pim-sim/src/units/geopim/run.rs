@@ -226,8 +226,10 @@ impl<S: FnMut(Issued)> Engine<'_, '_, S> {
     /// The unit goes on to its next pause.
     fn advance(&mut self, n: usize, banks: &mut impl Banks) -> Result<(), GeoPimFault> {
         let due = self.due(n);
-        let (config, bank, sink) = (self.config, self.jobs[n].bank, &mut *self.sink);
-        let mut trace = |tick, command, row, column| sink(issued(config, bank, tick, command, row, column));
+        let sink = &mut *self.sink;
+        let own = issued(self.config, self.jobs[n].bank, 0, Command::Act, 0, 0).address;
+        let mut trace =
+            |tick, command, row, column| sink(Issued { tick, command, address: Address { row, column, ..own } });
         let pause = self.units[n].advance(&self.fixed, banks, self.pad.as_mut(), due, &mut trace)?;
         self.pauses[n] = pause;
         match pause {

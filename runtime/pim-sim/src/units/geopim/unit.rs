@@ -28,6 +28,18 @@ pub struct Fixed<'k> {
     pub timed: bool,
 }
 
+impl Fixed<'_> {
+    /// Row and column of a burst, which was checked to be in the bank.
+    #[inline]
+    fn split(&self, burst: u64) -> (u32, u32) {
+        // A shift takes a cycle, a division some twenty.
+        match self.row.is_power_of_two() {
+            true => ((burst >> self.row.trailing_zeros()) as u32, (burst & (self.row - 1)) as u32),
+            false => ((burst / self.row) as u32, (burst % self.row) as u32),
+        }
+    }
+}
+
 /// Why a unit's sequencer stands still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pause {
@@ -201,8 +213,7 @@ impl<'k> GeoPimUnit<'k> {
 
     /// One command for a burst: its column access, or what must precede it.
     fn access(&mut self, fixed: &Fixed<'_>, burst: u64, due: u64, trace: Trace<'_>) -> Option<Pause> {
-        // Addresses were checked against the bank's rows.
-        let (row, column) = ((burst / fixed.row) as u32, (burst % fixed.row) as u32);
+        let (row, column) = fixed.split(burst);
         let column_command = self.column_command();
         let command = match self.bank.open {
             Some(open) if open == row => column_command,

@@ -123,6 +123,8 @@ pub struct JobCursor<'k> {
     found: Option<Sample>,
     sums: Accumulators,
     pixels: [Vec<u16>; 4],
+    /// The rows of a group's bursts: kept, so that no group asks for memory.
+    rows: Vec<u64>,
     limit: u64,
     /// What it has been through.
     pub states: States,
@@ -170,6 +172,7 @@ impl<'k> JobCursor<'k> {
             found: None,
             sums: Accumulators::new(channels),
             pixels: std::array::from_fn(|_| vec![0; channels]),
+            rows: Vec::new(),
             limit,
             states: States::default(),
         }
@@ -341,11 +344,17 @@ impl<'k> JobCursor<'k> {
         }
         if unit.group_rows {
             // The open row first, then row by row in the order in which they come.
-            let rows: Vec<u64> = group.bursts.iter().map(|b| b / row).collect();
-            let rank = |r: u64| {
-                if open.map(u64::from) == Some(r) { 0 } else { 1 + rows.iter().position(|x| *x == r).unwrap_or(0) }
-            };
-            group.bursts.sort_by_key(|b| rank(b / row));
+            // Most groups are bursts of one row.
+            let first = group.bursts.first().map_or(0, |b| b / row * row);
+            if !group.bursts.iter().all(|b| (first..first + row).contains(b)) {
+                self.rows.clear();
+                self.rows.extend(group.bursts.iter().map(|b| b / row));
+                let rows = &self.rows;
+                let rank = |r: u64| {
+                    if open.map(u64::from) == Some(r) { 0 } else { 1 + rows.iter().position(|x| *x == r).unwrap_or(0) }
+                };
+                group.bursts.sort_by_key(|b| rank(b / row));
+            }
         }
         (group.kind, group.first) = (BurstPurpose::Tile, n == 0);
         self.states.tiles += 1;
