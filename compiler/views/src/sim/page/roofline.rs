@@ -110,6 +110,11 @@ fn picture(out: &mut String, r: &Report, points: &[Point]) {
         x: span(&mut points.iter().map(|q| q.x).chain(ridges)),
         y: span(&mut points.iter().map(|q| q.y).chain([p.operations])),
     };
+    // Roofs are named apart: on their lines names would cross them, and each other.
+    out.push_str(
+        "<p class=\"key\">roofs: <span><i class=\"c-compute\"></i>units and their banks</span> \
+         <span><i class=\"c-column\"></i>host path</span></p>\n",
+    );
     writeln!(
         out,
         "<div class=\"scroll\"><svg class=\"roof\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" \
@@ -117,19 +122,18 @@ fn picture(out: &mut String, r: &Report, points: &[Point]) {
     )
     .ok();
     grid(out, &axes);
-    for (class, bandwidth, name) in
-        [("c-compute", p.unit_bytes, "units and their banks"), ("c-column", p.host_bytes, "host path")]
-    {
-        roof(out, &axes, class, bandwidth, p.operations, name);
+    for (class, bandwidth) in [("c-compute", p.unit_bytes), ("c-column", p.host_bytes)] {
+        roof(out, &axes, class, bandwidth, p.operations);
     }
-    for (n, q) in points.iter().enumerate() {
-        let (x, y) = (axes.x(q.x), axes.y(q.y));
+    let places: Vec<[f64; 2]> = points.iter().map(|q| [axes.x(q.x), axes.y(q.y)]).collect();
+    for ((n, q), ([x, y], [at, up])) in points.iter().enumerate().zip(places.iter().zip(numbers(&places))) {
         writeln!(
             out,
-            "<g><title>{}</title><circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"8\"/><text class=\"number\" x=\"{x:.1}\" \
-             y=\"{:.1}\">{}</text></g>",
+            "<g><title>{}</title><path class=\"lead\" d=\"M{x:.1} {y:.1}L{at:.1} {up:.1}\"/><circle cx=\"{x:.1}\" \
+             cy=\"{y:.1}\" r=\"3.5\"/><circle cx=\"{at:.1}\" cy=\"{up:.1}\" r=\"8\"/><text class=\"number\" \
+             x=\"{at:.1}\" y=\"{:.1}\">{}</text></g>",
             escape(&q.name),
-            y + 3.5,
+            up + 3.5,
             n + 1
         )
         .ok();
@@ -139,6 +143,23 @@ fn picture(out: &mut String, r: &Report, points: &[Point]) {
         writeln!(out, "<li>{}</li>", escape(&q.name)).ok();
     }
     out.push_str("</ol>\n");
+}
+
+/// Where the numbers of points stand: beside them, none on another one or on a point.
+fn numbers(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    const APART: f64 = 18.0;
+    let mut out: Vec<[f64; 2]> = Vec::new();
+    for [x, y] in points {
+        let free = |p: &[f64; 2], out: &[[f64; 2]]| {
+            let far = |q: &[f64; 2], by: f64| (p[0] - q[0]).hypot(p[1] - q[1]) >= by;
+            out.iter().all(|q| far(q, APART)) && points.iter().all(|q| far(q, APART - 4.0))
+        };
+        let around = (1..6).flat_map(|ring| (0..8).map(move |n| (f64::from(ring) * APART, f64::from(n) * 0.785)));
+        let mut places = around.map(|(far, turn)| [x + far * turn.cos(), y - far * turn.sin()]);
+        let found = places.find(|p| free(p, &out)).unwrap_or([*x, *y]);
+        out.push(found);
+    }
+    out
 }
 
 fn grid(out: &mut String, axes: &Axes) {
@@ -183,18 +204,10 @@ fn power(n: i32) -> String {
 }
 
 /// From the left edge up to the ridge, and along the top.
-fn roof(out: &mut String, axes: &Axes, class: &str, bandwidth: f64, operations: f64, name: &str) {
+fn roof(out: &mut String, axes: &Axes, class: &str, bandwidth: f64, operations: f64) {
     let ridge = operations / bandwidth;
     let low = (axes.y[0].exp2() / bandwidth).max(axes.x[0].exp2());
     let (x0, y0) = (axes.x(low), axes.y(low * bandwidth));
     let (x1, y1) = (axes.x(ridge), axes.y(operations));
-    writeln!(
-        out,
-        "<path class=\"roof {class}\" d=\"M{x0:.1} {y0:.1}L{x1:.1} {y1:.1}H{:.1}\"/>\n\
-         <text x=\"{:.1}\" y=\"{:.1}\">{name}</text>",
-        WIDTH - RIGHT,
-        x0 + 6.0,
-        (y0 - 10.0).max(TOP + 10.0)
-    )
-    .ok();
+    writeln!(out, "<path class=\"roof {class}\" d=\"M{x0:.1} {y0:.1}L{x1:.1} {y1:.1}H{:.1}\"/>", WIDTH - RIGHT).ok();
 }
