@@ -57,6 +57,7 @@ mod orders;
 mod pages;
 mod parts;
 mod physical;
+mod pim_aim;
 mod pim_backend;
 mod pim_bounds;
 mod pim_devices;

@@ -203,5 +203,5 @@ fn refusals_without_sizes() {
         assert!(status == 0 && !told.contains("error["), "{body}: {told}");
     }
     let (status, told) = check(store, "gddr6-aim");
-    assert!(status == 1 && told.contains("error[E1326]"), "{told}");
+    assert!(status == 1 && told.contains("error[E1320]") && told.contains("is f16"), "{told}");
 }

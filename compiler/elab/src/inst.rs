@@ -434,10 +434,14 @@ impl Elaborator<'_> {
             let to_f8 = ops[0].dtype().is_some_and(DType::is_f8);
             attrs.saturate.get_or_insert((to_int && from_float) || to_f8);
         }
-        // Such units have adders of f16 and no wider ones.
-        attrs.stepwise = self.target.unit.is_some_and(|u| matches!(u.kind, UnitKind::HbmPim(_)))
-            && matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum))
-            && ops[1].dtype() == Some(DType::F16);
+        // Such units have adders of f16 and no wider ones, or an adder tree.
+        let adders = self.target.unit.and_then(|u| match u.kind {
+            UnitKind::HbmPim(_) => Some(DType::F16),
+            UnitKind::Aim(_) => Some(DType::F32),
+            _ => None,
+        });
+        attrs.stepwise = matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum))
+            && adders.is_some_and(|dtype| ops[1].dtype() == Some(dtype));
         if instr.sem.gathers() || instr.sem.scatters() {
             attrs.oob.get_or_insert(Oob::Undefined);
         }

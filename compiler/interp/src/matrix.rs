@@ -51,11 +51,12 @@ const PARTIALS: usize = 64;
 ///
 /// A sum has 64 partials that start at +0; partial l adds the columns j = l modulo 64, ascending; then 32 of them add
 /// the other 32, 16 the other 16, and so on. Floats are summed in f32 and rounded to the dtype once, at the end.
-/// The largest (smallest) of nothing is the least (greatest) value of the dtype. A `stepwise` sum has [`SUM_LANES`]
-/// partials, and every addition is rounded.
+/// The largest (smallest) of nothing is the least (greatest) value of the dtype. A `stepwise` sum of f16 has
+/// [`SUM_LANES`] partials, and every addition is rounded; one of f32 is [`tree_sum`].
 pub(super) fn row_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     let row = |i: usize| &a.bits[i * a.cols..(i + 1) * a.cols];
     Matrix::new(a.dtype, a.rows, 1, |i, _| match op {
+        Reduce::Sum if stepwise && a.dtype == DType::F32 => tree_sum(row(i).iter().copied()),
         Reduce::Sum if stepwise => {
             let mut p = [0u64; SUM_LANES];
             for (j, &x) in row(i).iter().enumerate() {
@@ -89,17 +90,36 @@ pub(super) fn row_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     })
 }
 
+/// The sum of f32 that units with an adder tree make: of [`SUM_LANES`] elements after the other, where the last ones
+/// are filled up with +0, a half is added to the other one until one is left, which is added to the sum so far.
+fn tree_sum(items: impl Iterator<Item = u64>) -> u64 {
+    let items: Vec<f32> = items.map(|x| scalar::to_f32(DType::F32, x)).collect();
+    let sum = items.chunks(SUM_LANES).fold(0f32, |sum, chunk| {
+        let mut p: [f32; SUM_LANES] = std::array::from_fn(|l| chunk.get(l).copied().unwrap_or(0.0));
+        let mut half = SUM_LANES / 2;
+        while half > 0 {
+            for l in 0..half {
+                p[l] += p[l + half];
+            }
+            half /= 2;
+        }
+        sum + p[0]
+    });
+    scalar::from_f32(DType::F32, sum)
+}
+
 /// The sum, rounded once. Additions exist for every dtype that the verifier admits.
 fn add(dtype: DType, a: u64, b: u64) -> u64 {
     scalar::binary(BinOp::Add, Ty::D(dtype), a, b).unwrap_or(a)
 }
 
 /// The reduction of each column, rows ascending, as a row. Sums start at +0, in f32 for floats, rounded once, or,
-/// `stepwise`, after every addition.
+/// `stepwise` of f16, after every addition; `stepwise` of f32 they are [`tree_sum`].
 pub(super) fn col_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     Matrix::new(a.dtype, 1, a.cols, |_, j| {
         let column = (0..a.rows).map(|i| a.at(i, j));
         match op {
+            Reduce::Sum if stepwise && a.dtype == DType::F32 => tree_sum(column),
             Reduce::Sum if stepwise => column.fold(0, |s, x| add(a.dtype, s, x)),
             Reduce::Sum if a.dtype.is_float() => {
                 let sum = column.fold(0f32, |s, x| s + scalar::to_f32(a.dtype, x));

@@ -37,7 +37,8 @@ pub use ptoc_abi::{RECORD, SORTED};
 pub use reference::{instruction_page, instruction_text, reference_markdown, targets_markdown};
 pub use table::{NOT_YET, NameLookup, TABLE, find, is_first, lookup, overloads, sibling};
 pub use target::{
-    Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MemorySpace, MoveRule, PipeTimes, Pipes, Pool,
-    Preset, ProcessingUnit, Rounding, Setting, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
+    AimUnit, Allowed, Device, GeoUnit, HbmUnit, InstructionSet, Limits, Memory, MemorySpace, MoveRule, PipeTimes,
+    Pipes, Pool, Preset, ProcessingUnit, Rounding, Setting, Stepping, Target, Triple, UnitKind, UnitOperation,
+    UnitOperations,
 };
 pub use tile_type::{Loc, Order, TileType};

@@ -3,14 +3,16 @@
 //! All sizes are known, so a kernel is not translated but carried out in part: [`eval`] goes through every block,
 //! computes indices, and hands each tile instruction with the elements that it touches to whoever knows the unit.
 //! [`geopim`] makes of them queries for the units' address generators, [`hbm`] programs and column commands for units
-//! that commands step. What a unit cannot do is an error that says who could. [`program`] puts the launches together:
-//! arrays stay in the memory from launch to launch, at [`rows`] of their own.
+//! that commands step, [`aim`] sums of products for units that share a buffer. What a unit cannot do is an error that
+//! says who could. [`program`] puts the launches together: arrays stay in the memory from launch to launch, at [`rows`]
+//! of their own.
 //!
 //! The crate knows no simulator: a [`ptoc_pim_stream::Stream`] is all that leaves it.
 
 #![forbid(unsafe_code)]
 
 mod advice;
+pub mod aim;
 pub mod eval;
 pub mod geopim;
 pub mod hbm;
@@ -25,9 +27,9 @@ use hbm::usage::Usage;
 use program::{Array, LaunchWork, PimProgram, ProgramLaunch};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Kernel, TensorDir};
-use ptoc_isa::{Target, UnitKind};
+use ptoc_isa::{Rounding, Target, UnitKind};
 use ptoc_pim_stream::stream::{Role, SourceLine, StreamStep, TensorDecl};
-use ptoc_pim_stream::unit::HbmPim;
+use ptoc_pim_stream::unit::{Aim, HbmPim};
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig};
 use rows::{FreeRows, Laid};
 use std::collections::BTreeSet;
@@ -59,6 +61,8 @@ pub struct LaunchFragment {
     pub gives: Vec<TensorPlace>,
     /// Those of them that it does not store everywhere. They must have been there with their values, too.
     pub in_part: BTreeSet<u32>,
+    /// Tensors that the host has with their values afterwards: its units give results to it.
+    pub returns: Vec<u32>,
     /// Arrays that the steps have for themselves, numbered behind the kernel's tensors.
     pub temps: Vec<TensorDecl>,
     /// How much of the device it uses, where units work in lock step.
@@ -166,6 +170,10 @@ fn piece_of(
             hbm::described::uses_what_is_there(kernel, unit, &made)?;
             Ok(made)
         }
+        UnitKind::Aim(aim) => {
+            aim::fits(kernel, unit, aim, device)?;
+            aim::compile(kernel, &launch.values, target, lines, rows)
+        }
         UnitKind::Described => Err(hbm::described::only_described(kernel, target, unit)),
     }
 }
@@ -179,6 +187,7 @@ pub fn refused_at_any_size(kernel: &Kernel, target: &Target) -> Option<Box<Diagn
             let fits = hbm::described::fits(kernel, unit, hbm, device);
             fits.err().or_else(|| hbm::refusals::at_any_size(kernel))
         }
+        UnitKind::Aim(aim) => aim::fits(kernel, unit, aim, device).err().or_else(|| aim::at_any_size(kernel)),
         UnitKind::Described => Some(hbm::described::only_described(kernel, target, unit)),
         UnitKind::GeoPim(_) => None,
     }
@@ -190,6 +199,13 @@ fn unit(target: &Target) -> UnitConfig {
     match of.kind {
         UnitKind::Described => UnitConfig::None,
         UnitKind::GeoPim(geo) => geopim::unit(target, of, geo),
+        UnitKind::Aim(aim) => UnitConfig::Aim(Aim {
+            clock_mhz: of.clock,
+            buffer_bytes: aim.buffer,
+            latency: aim.latency,
+            round_products: u32::from(of.rounding == Rounding::Each),
+            act_weight: aim.act_weight,
+        }),
         UnitKind::HbmPim(hbm) => {
             UnitConfig::HbmPim(HbmPim { clock_mhz: of.clock, act_weight: hbm.act_weight, fence_data: hbm.fence_data })
         }

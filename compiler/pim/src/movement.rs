@@ -2,24 +2,28 @@
 //! nest of loops in which the elements of both arrays move by fixed distances. Where windows overlap or stop at a
 //! border (the halo of regions), it is several.
 
-use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId};
+use ptoc_ir::tile::{Kernel, Op, Operand, Region, TensorDir, TensorId};
 use ptoc_isa::Sem;
 use ptoc_pim_stream::stream::RelayoutAxis;
 
 /// The tensors that it reads and writes, if the kernel moves the elements of one to another: loads, stores, moves
-/// between tiles, transpositions and copies, at places that depend on no data.
+/// between tiles, transpositions and copies, at places that depend on no data. Of an `inout` destination it may write a
+/// part, and reads nothing.
 pub fn ends(kernel: &Kernel) -> Option<(TensorId, TensorId)> {
     let of = |dir| kernel.tensors.iter().filter(move |(_, t)| t.dir == dir).map(|(id, _)| id);
-    let (Some(src), Some(dst)) = (of(TensorDir::In).next(), of(TensorDir::Out).next()) else { return None };
+    let dst = of(TensorDir::Out).chain(of(TensorDir::InOut)).next();
+    let (Some(src), Some(dst)) = (of(TensorDir::In).next(), dst) else { return None };
     let same = kernel.tensors[src].dtype == kernel.tensors[dst].dtype;
-    (kernel.tensors.len() == 2 && same && moves(&kernel.body)).then_some((src, dst))
+    (kernel.tensors.len() == 2 && same && moves(&kernel.body, dst)).then_some((src, dst))
 }
 
-fn moves(region: &Region) -> bool {
+fn moves(region: &Region, dst: TensorId) -> bool {
     region.iter().all(|s| match &s.op {
         Op::Inst(inst) => {
             let sem = inst.instr.get().sem;
+            let reads = |o: &Operand| matches!(o, Operand::View(v) if v.tensor == dst) && sem == Sem::Load;
             inst.attrs.atomic.is_none()
+                && !inst.operands.iter().any(reads)
                 && matches!(sem, Sem::Assign | Sem::Load | Sem::Store | Sem::Move | Sem::Transpose)
         }
         Op::Load { .. }
@@ -29,10 +33,10 @@ fn moves(region: &Region) -> bool {
         | Op::TileSet { .. }
         | Op::Mma(_)
         | Op::Print { .. } => false,
-        Op::For(f) => moves(&f.body),
-        Op::If(i) => moves(&i.then) && moves(&i.els),
-        Op::While(w) => moves(&w.head) && moves(&w.body),
-        Op::Scope(s) => moves(&s.body),
+        Op::For(f) => moves(&f.body, dst),
+        Op::If(i) => moves(&i.then, dst) && moves(&i.els, dst),
+        Op::While(w) => moves(&w.head, dst) && moves(&w.body, dst),
+        Op::Scope(s) => moves(&s.body, dst),
         _ => true,
     })
 }
@@ -54,6 +58,15 @@ const NESTS: usize = 64;
 pub fn nests(map: &[u32], shape: &[u32]) -> Option<Vec<Nest>> {
     let found = within(map, 0, shape)?;
     (!found.is_empty() && found.len() <= NESTS).then_some(found)
+}
+
+/// The nest by which the elements of a destination that have a source get it; those that have none lie before and
+/// behind all others. `None` if there is none.
+pub fn part(map: &[Option<u32>]) -> Option<Vec<Nest>> {
+    let first = map.iter().position(Option::is_some)?;
+    let last = map.iter().rposition(Option::is_some)?;
+    let own: Vec<u32> = map[first..=last].iter().copied().collect::<Option<_>>()?;
+    Some(vec![Nest { start: [own[0], u32::try_from(first).ok()?], axes: nest(&own)? }])
 }
 
 /// The nests of a part that begins with this element of the destination: one, or those of its parts along the first
@@ -209,6 +222,15 @@ mod tests {
         // One element for all, and every other one.
         assert_eq!(nest(&[0, 0, 0]), Some(vec![axis(3, 0, 1)]));
         assert_eq!(nest(&[0, 2, 4]), Some(vec![axis(3, 2, 1)]));
+    }
+
+    /// A row of a cache, and what is no stretch of it.
+    #[test]
+    fn a_part_of_the_destination() {
+        let row: Vec<Option<u32>> = (0..12).map(|n| (4..8).contains(&n).then(|| n - 4)).collect();
+        assert_eq!(part(&row), Some(vec![Nest { start: [0, 4], axes: vec![axis(4, 1, 1)] }]));
+        let column: Vec<Option<u32>> = (0..12).map(|n| (n % 4 == 0).then_some(n / 4)).collect();
+        assert_eq!((part(&column), part(&[None, None])), (None, None));
     }
 
     #[test]

@@ -138,10 +138,16 @@ fn link(program: &PimProgram<'_>, kept: &[(u32, Laid)], target: &Target, lines: 
     for (array, laid) in kept {
         let place = lines(program.arrays[*array as usize].span);
         linker.step(place, Action::Resident(Transfer { tensor: *array, placement: laid.placement.clone() }));
-        linker.states[*array as usize].copies.push(laid.clone());
+        let state = &mut linker.states[*array as usize];
+        state.copies.push(laid.clone());
+        // What runs change only the memory has.
+        state.host &= program.arrays[*array as usize].role != Role::InOut;
     }
     for n in 0..program.launches.len() {
         linker.launch(n)?;
+    }
+    for (array, laid) in kept {
+        linker.goes_back(*array, laid);
     }
     let declared = |(n, a): (usize, &Array)| TensorDecl {
         name: a.name.clone(),
@@ -227,7 +233,8 @@ impl<'p, 'k> Linker<'p, 'k> {
         }
         for &a in &launch.arrays {
             let later = || program.launches[n + 1..].iter().any(|l| l.arrays.contains(&a));
-            if self.is_result(n, a) {
+            // A resident one stays in the memory.
+            if self.is_result(n, a) && !program.resident.contains(&a) {
                 self.begin(a);
                 self.bring_back(a, (self.lines)(program.arrays[a as usize].span));
             }
@@ -297,6 +304,9 @@ impl<'p, 'k> Linker<'p, 'k> {
         for (n, temp) in (first..).zip(piece.temps) {
             self.temps.push(TensorDecl { name: format!("lanes..{n}"), ..temp });
         }
+        for t in piece.returns {
+            self.states[array(t) as usize] = ArrayState { host: true, copies: Vec::new() };
+        }
         for need in piece.gives {
             self.states[array(need.tensor) as usize] = ArrayState { host: false, copies: vec![need.laid] };
         }
@@ -328,13 +338,33 @@ impl<'p, 'k> Linker<'p, 'k> {
         Ok(())
     }
 
+    /// A resident array that launches changed lies where it was at the end.
+    fn goes_back(&mut self, array: u32, laid: &Laid) {
+        let a = &self.program.arrays[array as usize];
+        if a.role == Role::InOut {
+            let wanted = self.wanted.len();
+            self.bring_in(array, laid, (self.lines)(a.span));
+            // It is there from the start: nothing new is wanted.
+            self.wanted.truncate(wanted);
+        }
+    }
+
     /// A kernel that moves elements: in the memory, if they are there or are wanted there.
     fn moves(&mut self, n: usize, nests: &[Nest]) -> Res {
         let launch = &self.program.launches[n];
         let dir = |dir| launch.kernel.tensors.values().position(|t| t.dir == dir);
-        let (Some(from), Some(to)) = (dir(TensorDir::In), dir(TensorDir::Out)) else { return self.host(n) };
+        let partly = dir(TensorDir::InOut);
+        let (Some(from), Some(to)) = (dir(TensorDir::In), dir(TensorDir::Out).or(partly)) else { return self.host(n) };
         let (src, dst) = (launch.arrays[from], launch.arrays[to]);
-        let wanted = self.wanted(n, dst)?;
+        // What is not moved to stays as it is, so the array is there, and where it is.
+        let here = self.states[dst as usize].copies.first().cloned().filter(|_| partly.is_some());
+        if partly.is_some() && here.is_none() {
+            return self.host(n);
+        }
+        let wanted = match &here {
+            Some(laid) => Some(laid.placement.clone()),
+            None => self.wanted(n, dst)?,
+        };
         if self.states[src as usize].copies.is_empty() && wanted.is_none() {
             return self.host(n);
         }
@@ -344,8 +374,13 @@ impl<'p, 'k> Linker<'p, 'k> {
             let laid = self.room(src, placement, launch)?;
             self.bring_in(src, &laid, call);
         }
-        let placement = wanted.unwrap_or_else(|| self.spread(dst));
-        let to = self.room(dst, placement, launch)?;
+        let to = match here {
+            Some(laid) => laid,
+            None => {
+                let placement = wanted.unwrap_or_else(|| self.spread(dst));
+                self.room(dst, placement, launch)?
+            }
+        };
         let source = &self.states[src as usize].copies[0];
         let from = one_copy(&source.placement);
         for Nest { start, axes } in nests {
@@ -488,7 +523,9 @@ fn rename(action: &mut Action, launch: &ProgramLaunch<'_>, first: u32) {
     match action {
         Action::Params(p) => array(&mut p.geo),
         Action::Exec(e) => e.ops.iter_mut().for_each(|op| {
-            if let ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. } = op {
+            if let ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. }
+            | ColumnOp::Aim(AimOp::WriteBuffer { tensor, .. } | AimOp::Read { tensor, .. }) = op
+            {
                 array(tensor);
             }
         }),

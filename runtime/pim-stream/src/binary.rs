@@ -60,6 +60,13 @@ mod tag {
     pub const WR_TENSOR: u64 = 3;
     pub const FENCE: u64 = 4;
     pub const LINE: u64 = 5;
+    pub const AIM_CLOSE: u64 = 6;
+    pub const AIM_OPEN: u64 = 7;
+    pub const AIM_BUFFER: u64 = 8;
+    pub const AIM_CLEAR: u64 = 9;
+    pub const AIM_MAC: u64 = 10;
+    pub const AIM_RELU: u64 = 11;
+    pub const AIM_READ: u64 = 12;
 }
 
 impl Stream {
@@ -214,10 +221,37 @@ impl Writer {
                     }
                 }
             }
+            ColumnOp::Aim(op) => self.aim(op),
             ColumnOp::Fence => self.num(tag::FENCE),
             ColumnOp::Line(place) => {
                 self.num(tag::LINE);
                 self.place(*place);
+            }
+        }
+    }
+
+    fn aim(&mut self, op: &AimOp) {
+        match *op {
+            AimOp::Close => self.num(tag::AIM_CLOSE),
+            AimOp::Open { row } => {
+                self.num(tag::AIM_OPEN);
+                self.num(u64::from(row));
+            }
+            AimOp::WriteBuffer { col, tensor, offset, bytes } => {
+                self.num(tag::AIM_BUFFER);
+                self.nums(&[col, tensor, bytes]);
+                self.num(offset);
+            }
+            AimOp::Clear => self.num(tag::AIM_CLEAR),
+            AimOp::Mac { row, col, count } => {
+                self.num(tag::AIM_MAC);
+                self.nums(&[row, col, count]);
+            }
+            AimOp::Relu => self.num(tag::AIM_RELU),
+            AimOp::Read { tensor, offset, lanes: (first, count) } => {
+                self.num(tag::AIM_READ);
+                self.nums(&[tensor, first, count]);
+                self.num(offset);
             }
         }
     }
@@ -464,6 +498,23 @@ impl<'b> Reader<'b> {
                     _ => Data::Tensor { tensor: self.small("an array")?, offset: self.num("an offset")? },
                 };
                 ColumnOp::Wr { at, count, data }
+            }
+            tag::AIM_CLOSE => ColumnOp::Aim(AimOp::Close),
+            tag::AIM_OPEN => ColumnOp::Aim(AimOp::Open { row: self.small("a row")? }),
+            tag::AIM_BUFFER => {
+                let (col, tensor, bytes) = (self.small("a column")?, self.small("an array")?, self.small("bytes")?);
+                ColumnOp::Aim(AimOp::WriteBuffer { col, tensor, bytes, offset: self.num("an offset")? })
+            }
+            tag::AIM_CLEAR => ColumnOp::Aim(AimOp::Clear),
+            tag::AIM_MAC => {
+                let (row, col) = (self.small("a row")?, self.small("a column")?);
+                ColumnOp::Aim(AimOp::Mac { row, col, count: self.small("a count of commands")? })
+            }
+            tag::AIM_RELU => ColumnOp::Aim(AimOp::Relu),
+            tag::AIM_READ => {
+                let tensor = self.small("an array")?;
+                let lanes = (self.small("an accumulator")?, self.small("how many")?);
+                ColumnOp::Aim(AimOp::Read { tensor, lanes, offset: self.num("an offset")? })
             }
             tag::FENCE => ColumnOp::Fence,
             tag::LINE => ColumnOp::Line(self.place()?),

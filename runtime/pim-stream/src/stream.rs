@@ -275,10 +275,60 @@ pub enum ColumnOp {
         /// What.
         data: Data,
     },
+    /// A command to AiM's units.
+    Aim(AimOp),
     /// Waits until what came before is done.
     Fence,
     /// What follows comes from this line of the source.
     Line(SourceLine),
+}
+
+/// A command to AiM's units: all those of the pseudo-channel take it. Their buffer and accumulators are no rows of the
+/// banks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AimOp {
+    /// All banks close.
+    Close,
+    /// A row opens in all banks.
+    Open {
+        /// Which.
+        row: u32,
+    },
+    /// The host writes bytes of an array to successive bursts of the global buffer; the last one ends in zeros.
+    WriteBuffer {
+        /// The first burst.
+        col: u32,
+        /// The array.
+        tensor: u32,
+        /// The first byte.
+        offset: u64,
+        /// How many.
+        bytes: u32,
+    },
+    /// The host writes the accumulators: zeros.
+    Clear,
+    /// Successive bursts of a row, each multiplied with the burst of the global buffer that has its column; the sum of
+    /// the lanes is added to the accumulator of the bank.
+    Mac {
+        /// The row.
+        row: u32,
+        /// The first burst.
+        col: u32,
+        /// How many.
+        count: u32,
+    },
+    /// Accumulators become the larger of themselves and 0.
+    Relu,
+    /// The host reads the accumulators, rounded to bf16: bank after bank, pseudo-channel after pseudo-channel in the
+    /// order of the exec.
+    Read {
+        /// The array that takes them.
+        tensor: u32,
+        /// Its first byte.
+        offset: u64,
+        /// The first accumulator that it takes, counted through the exec's pseudo-channels, and how many.
+        lanes: (u32, u32),
+    },
 }
 
 /// Bytes of a burst that the host writes.

@@ -79,6 +79,22 @@ parameters! {
     }
 }
 
+parameters! {
+    /// AiM: a unit of 16 bf16 lanes and an adder tree in every bank, beside a buffer that all units of a channel share.
+    Aim {
+        /// Clock of the units in MHz, for reports: a MAC takes one column command, whatever the clock.
+        clock_mhz: 1000;
+        /// Bytes of the global buffer of a channel.
+        buffer_bytes: 2048;
+        /// Clocks of the DRAM from a MAC to its sum in the accumulator.
+        latency: 16;
+        /// 1: a product is rounded to bf16 before it is added. 0: it is exact.
+        round_products: 0;
+        /// How many activations one for all banks counts for tRRD and tFAW.
+        act_weight: 1;
+    }
+}
+
 /// The units of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitConfig {
@@ -88,11 +104,13 @@ pub enum UnitConfig {
     HbmPim(HbmPim),
     /// GeoPIM's.
     GeoPim(GeoPim),
+    /// AiM's.
+    Aim(Aim),
 }
 
 impl UnitConfig {
     /// The kinds, in the order of their codes.
-    pub const KINDS: [&'static str; 3] = ["none", "hbm-pim", "geopim"];
+    pub const KINDS: [&'static str; 4] = ["none", "hbm-pim", "geopim", "aim"];
 
     /// The unit of that kind with its default parameters.
     pub fn of_kind(code: usize) -> Option<UnitConfig> {
@@ -100,6 +118,7 @@ impl UnitConfig {
             0 => Some(UnitConfig::None),
             1 => Some(UnitConfig::HbmPim(HbmPim::default())),
             2 => Some(UnitConfig::GeoPim(GeoPim::default())),
+            3 => Some(UnitConfig::Aim(Aim::default())),
             _ => None,
         }
     }
@@ -110,6 +129,7 @@ impl UnitConfig {
             UnitConfig::None => 0,
             UnitConfig::HbmPim(_) => 1,
             UnitConfig::GeoPim(_) => 2,
+            UnitConfig::Aim(_) => 3,
         }
     }
 
@@ -124,6 +144,7 @@ impl UnitConfig {
             UnitConfig::None => &[],
             UnitConfig::HbmPim(_) => HbmPim::NAMES,
             UnitConfig::GeoPim(_) => GeoPim::NAMES,
+            UnitConfig::Aim(_) => Aim::NAMES,
         }
     }
 
@@ -133,6 +154,7 @@ impl UnitConfig {
             UnitConfig::None => Vec::new(),
             UnitConfig::HbmPim(u) => u.values(),
             UnitConfig::GeoPim(u) => u.values(),
+            UnitConfig::Aim(u) => u.values(),
         }
     }
 
@@ -142,6 +164,7 @@ impl UnitConfig {
             UnitConfig::None => false,
             UnitConfig::HbmPim(u) => u.set(name, value),
             UnitConfig::GeoPim(u) => u.set(name, value),
+            UnitConfig::Aim(u) => u.set(name, value),
         }
     }
 
@@ -151,6 +174,7 @@ impl UnitConfig {
             UnitConfig::None => None,
             UnitConfig::HbmPim(u) => Some(u.clock_mhz),
             UnitConfig::GeoPim(u) => Some(u.clock_mhz),
+            UnitConfig::Aim(u) => Some(u.clock_mhz),
         }
     }
 
@@ -160,6 +184,7 @@ impl UnitConfig {
             UnitConfig::None => 1,
             UnitConfig::HbmPim(u) => u.act_weight,
             UnitConfig::GeoPim(u) => u.act_weight,
+            UnitConfig::Aim(u) => u.act_weight,
         }
     }
 
@@ -168,7 +193,7 @@ impl UnitConfig {
         match self {
             UnitConfig::None => 0,
             UnitConfig::HbmPim(_) => 2,
-            UnitConfig::GeoPim(_) => 1,
+            UnitConfig::GeoPim(_) | UnitConfig::Aim(_) => 1,
         }
     }
 

@@ -121,12 +121,26 @@ fn op(tensors: u32) -> impl Strategy<Value = ColumnOp> {
             data
         }),
         Just(ColumnOp::Fence),
+        aim(tensors).prop_map(ColumnOp::Aim),
         any::<(u32, u32)>().prop_map(|(file, line)| ColumnOp::Line(SourceLine { file, line })),
     ]
 }
 
+fn aim(tensors: u32) -> impl Strategy<Value = AimOp> {
+    let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), 0..tensors, any::<u64>());
+    (0usize..7, numbers).prop_map(|(kind, (a, b, c, tensor, offset))| match kind {
+        0 => AimOp::Close,
+        1 => AimOp::Open { row: a },
+        2 => AimOp::WriteBuffer { col: a, tensor, offset, bytes: b },
+        3 => AimOp::Clear,
+        4 => AimOp::Mac { row: a, col: b, count: c },
+        5 => AimOp::Relu,
+        _ => AimOp::Read { tensor, offset, lanes: (a, b) },
+    })
+}
+
 fn unit() -> impl Strategy<Value = UnitConfig> {
-    (0usize..3, vec(any::<u32>(), 16)).prop_map(|(kind, values)| {
+    (0usize..4, vec(any::<u32>(), 16)).prop_map(|(kind, values)| {
         let mut unit = UnitConfig::of_kind(kind).unwrap();
         for ((name, _), value) in unit.names().iter().zip(values) {
             assert!(unit.set(name, value));

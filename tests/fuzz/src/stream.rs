@@ -6,7 +6,7 @@
 
 use ptoc_pim_sim::check::{Options as Grade, Rule, check, check_autonomous};
 use ptoc_pim_sim::machine::{Options, device, run};
-use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Refresh, Role, StreamStep};
+use ptoc_pim_stream::stream::{Action, AimOp, ColumnOp, Data, Refresh, Role, StreamStep};
 use ptoc_pim_stream::{Geometry, Stream, UnitConfig, binary};
 use ptoc_tensor::{Tensor, random};
 
@@ -65,7 +65,8 @@ fn arrays(action: &Action) -> Vec<u32> {
             .ops
             .iter()
             .filter_map(|op| match op {
-                ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. } => Some(*tensor),
+                ColumnOp::Wr { data: Data::Tensor { tensor, .. }, .. }
+                | ColumnOp::Aim(AimOp::WriteBuffer { tensor, .. } | AimOp::Read { tensor, .. }) => Some(*tensor),
                 _ => None,
             })
             .collect(),

@@ -461,11 +461,11 @@ fn resident(session: &Session, plan: &Plan) -> Result<Vec<u32>, Box<Diagnostic>>
         };
         let a = &plan.arguments[n];
         match a.dir {
-            TensorDir::In => Ok(n as u32),
+            TensorDir::In | TensorDir::InOut => Ok(n as u32),
             _ => {
-                let message = format!("`{name}` is not an input alone: a run changes what is in the memory");
+                let message = format!("`{name}` is no input: it is not there before a run");
                 let d = Diagnostic::error(codes::RESIDENT, a.span, message);
-                Err(Box::new(d.with_help("only `in` arguments stay the same from run to run")))
+                Err(Box::new(d.with_help("declare it `inout` if a run goes on with what the one before has left")))
             }
         }
     };
@@ -473,7 +473,7 @@ fn resident(session: &Session, plan: &Plan) -> Result<Vec<u32>, Box<Diagnostic>>
 }
 
 fn inputs(plan: &Plan) -> impl Iterator<Item = &str> {
-    plan.arguments.iter().filter(|a| a.dir == TensorDir::In).map(|a| a.name.as_str())
+    plan.arguments.iter().filter(|a| a.dir != TensorDir::Out).map(|a| a.name.as_str())
 }
 
 /// Resident arguments that no launch of the units has in its banks.
@@ -526,13 +526,16 @@ fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
     let limit = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).filter(|n| (1..=MOVED).contains(n));
     let (from, to) = (limit(from)?, limit(to)?);
     let (dtype, size) = (kernel.tensors[src].dtype, kernel.tensors[src].dtype.size());
+    // Elements of an `inout` array that nothing moves to stay 0, so numbers begin with 1 there.
+    let partly = kernel.tensors[dst].dir == TensorDir::InOut;
+    let one = usize::from(partly);
     let mut map = vec![0u32; to];
     // As many bits of the numbers at a time as an element has.
     let bits = (8 * size).min(32) as u32;
     let mut shift = 0;
-    while shift == 0 || from >> shift > 0 {
+    while shift == 0 || (from + one) >> shift > 0 {
         let part = |n: usize| ((n >> shift) as u64 & (u64::MAX >> (64 - bits))).to_le_bytes();
-        let data: Vec<u8> = (0..from).flat_map(|n| part(n).into_iter().chain([0; 8]).take(size)).collect();
+        let data: Vec<u8> = (0..from).flat_map(|n| part(n + one).into_iter().chain([0; 8]).take(size)).collect();
         let tensors = kernel.tensors.iter().map(|(id, _)| match id == src {
             true => ptoc_interp::TensorArg { dtype, shape: shapes[0].clone(), data: data.clone() },
             false => ptoc_interp::TensorArg { dtype, shape: shapes[1].clone(), data: vec![0; to * size] },
@@ -560,6 +563,10 @@ fn moves(step: &PlannedLaunch, target: &Target) -> Option<Vec<movement::Nest>> {
         if shift >= 32 {
             break;
         }
+    }
+    if partly {
+        let own: Vec<Option<u32>> = map.iter().map(|n| n.checked_sub(1)).collect();
+        return movement::part(&own);
     }
     let shape: Option<Vec<u32>> = shapes[1].iter().map(|e| u32::try_from(*e).ok()).collect();
     movement::nests(&map, &shape?)

@@ -214,10 +214,11 @@ pub struct InstAttrs {
     pub factors: Option<Factors>,
     /// What leaves Acc: negative elements become 0 first.
     pub relu: bool,
-    /// TROWSUM, TCOLSUM of floats: every addition rounds to the dtype, as on units whose adders are that wide. TROWSUM
-    /// has [`SUM_LANES`] partial sums then.
+    /// TROWSUM, TCOLSUM of floats: in the order of units in memory. Of f16 every addition rounds to the dtype, as their
+    /// adders are that wide, and TROWSUM has [`SUM_LANES`] partial sums; of f32 an adder tree sums [`SUM_LANES`]
+    /// elements after the other.
     pub stepwise: bool,
 }
 
-/// Partial sums of a stepwise TROWSUM.
+/// Partial sums of a stepwise TROWSUM, elements of an adder tree.
 pub const SUM_LANES: usize = 16;

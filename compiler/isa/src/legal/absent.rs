@@ -68,6 +68,9 @@ impl AbsentLocation {
                 "sum products: the matrix in `Bank`, the operand that all units share in `GrfA`, sums in `GrfB`, as in \
                  `examples/hbm_gemm.tile`; or let the host sum them, in a kernel `#[on(host)]`",
             ),
+            (true, Some(UnitKind::Aim(_))) => {
+                d.with_help("sum products in f32: `bf16(rowsum(f32(Vec(a.tile(m, _))) * f32(Vec(x.tile(_)))))`")
+            }
             (true, Some(UnitKind::GeoPim(_))) => {
                 d.with_help("its units do TSAMPLE alone; let the host sum products, in a kernel `#[on(host)]`")
             }

@@ -133,6 +133,10 @@ fn in_memory(out: &mut String, t: &Target) {
             "{} instructions (CRF), {} vectors in each of GRF_A and GRF_B, {} scalars in each of SRF_M and SRF_A",
             h.instructions, h.registers, h.scalars
         ),
+        UnitKind::Aim(a) => format!(
+            "a buffer of {} bytes for all units of a channel, {} clocks from a product to its sum",
+            a.buffer, a.latency
+        ),
         UnitKind::Described => "described, without code".to_owned(),
     };
     put(
@@ -326,10 +330,10 @@ a cluster at most.\n\
 * `[[matrix_unit]]`, which may be left out: how a matrix unit adds products of `factors` that is no chain of \
 multiply-adds (numerics.md): `block`\n  products at once, of each `addend_digits` behind the greatest exponent, \
 `sum_digits` of the sum.\n\
-* For family `pim`: `[unit]`, with `kind` (`geopim`, `hbm-pim` or `described`), `clock` in MHz, `lanes`, `banks` that \
-a unit is\n  beside of, and the numbers of its kind; `[device]`, the DRAM by the name of a `preset` and its \
-organisation, `rows`\n  being those that data may have; `[host]`, with `vec`, the bytes of Vec of a kernel that the \
-host runs.\n\n\
+* For family `pim`: `[unit]`, with `kind` (`geopim`, `hbm-pim`, `aim` or `described`), `clock` in MHz, `lanes`, \
+`banks` that a unit is\n  beside of, and the numbers of its kind; `[device]`, the DRAM by the name of a \
+`preset` and its organisation, `rows`\n  being those that data may have; `[host]`, with `vec`, the bytes of Vec of a \
+kernel that the host runs.\n\n\
 An instruction set is a TOML file too, in `targets/instructions`, so that targets share it. It says what instructions\n\
 take; what they mean is in the instruction table, which no target touches:\n\n\
 * `[dtypes]`: a list for each instruction, empty where it is not there. An entry is the dtype of all operands but \

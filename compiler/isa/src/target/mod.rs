@@ -19,7 +19,9 @@ use std::sync::Arc;
 
 pub use instructions::InstructionSet;
 pub use setting::{Allowed, Preset, Setting};
-pub use unit::{Device, GeoUnit, HbmUnit, ProcessingUnit, Rounding, Stepping, UnitKind, UnitOperation, UnitOperations};
+pub use unit::{
+    AimUnit, Device, GeoUnit, HbmUnit, ProcessingUnit, Rounding, Stepping, UnitKind, UnitOperation, UnitOperations,
+};
 
 /// Where data of a move lies: in global memory or in a tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

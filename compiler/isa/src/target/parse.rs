@@ -3,8 +3,8 @@
 use super::base;
 use super::raw::{RawDevice, RawHost, RawMove, RawSums, RawTarget, RawTimes, RawUnit, Text};
 use super::{
-    Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes, ProcessingUnit,
-    Rounding, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
+    AimUnit, Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes,
+    ProcessingUnit, Rounding, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
 };
 use crate::math::Exponential;
 use crate::{Loc, Pipe, lookup, text};
@@ -508,9 +508,15 @@ impl Reader {
                 act_weight: number("act_weight", &raw.act_weight),
                 fence_data: number("fence_data", &raw.fence_data),
             }),
+            "aim" => UnitKind::Aim(AimUnit {
+                buffer: number("buffer", &raw.buffer),
+                latency: number("latency", &raw.latency),
+                act_weight: number("act_weight", &raw.act_weight),
+            }),
             "described" => UnitKind::Described,
             other => {
-                self.error(raw.kind.span(), format!("unit `{other}` is none of `geopim`, `hbm-pim` and `described`"));
+                let message = format!("unit `{other}` is none of `geopim`, `hbm-pim`, `aim` and `described`");
+                self.error(raw.kind.span(), message);
                 UnitKind::Described
             }
         };
@@ -568,7 +574,7 @@ impl Reader {
     fn stepping(&mut self, raw: &RawUnit, kind: UnitKind) -> Stepping {
         let own = match kind {
             UnitKind::GeoPim(_) => Stepping::Autonomous,
-            UnitKind::HbmPim(_) | UnitKind::Described => Stepping::LockStep,
+            UnitKind::HbmPim(_) | UnitKind::Aim(_) | UnitKind::Described => Stepping::LockStep,
         };
         let Some(word) = &raw.steps else { return own };
         let said = match word.get_ref().as_str() {

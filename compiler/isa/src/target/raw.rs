@@ -73,6 +73,8 @@ pub(super) struct RawUnit {
     pub coordinate_cycles: Option<Spanned<i64>>,
     pub act_weight: Option<Spanned<i64>>,
     pub fence_data: Option<Spanned<i64>>,
+    pub buffer: Option<Spanned<i64>>,
+    pub latency: Option<Spanned<i64>>,
     pub operations: Vec<Text>,
     pub rounding: Option<Text>,
     pub steps: Option<Text>,

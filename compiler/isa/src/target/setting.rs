@@ -102,6 +102,12 @@ fn fields(t: &mut Target) -> Vec<Field<'_>> {
                 ("unit.order", "loops of a query", ORDERS, Word(&mut u.order)),
             ]),
             UnitKind::Described => {}
+            UnitKind::Aim(u) => all.push((
+                "unit.act_weight",
+                "activations that one for all banks counts",
+                Range(1, banks),
+                Number(&mut u.act_weight),
+            )),
             UnitKind::HbmPim(u) => all.extend([
                 (
                     "unit.act_weight",

@@ -249,7 +249,7 @@ fn mistakes_in_tables_of_units() {
     assert_eq!(errors(&GEOPIM.replace("buffers = 2", "")), ["a unit of this kind has a number `buffers`"]);
     assert_eq!(
         errors(&GEOPIM.replace("kind = \"geopim\"", "kind = \"geo\"")),
-        ["unit `geo` is none of `geopim`, `hbm-pim` and `described`"]
+        ["unit `geo` is none of `geopim`, `hbm-pim`, `aim` and `described`"]
     );
     let lone = GEOPIM.replace("family = \"pim\"", "family = \"a5\"");
     assert!(errors(&lone).contains(&"`[unit]` is for family `pim`".to_string()));

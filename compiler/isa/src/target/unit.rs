@@ -7,6 +7,8 @@ pub enum UnitKind {
     GeoPim(GeoUnit),
     /// Vectors of f16 that a stream of column commands steps.
     HbmPim(HbmUnit),
+    /// Products of a bank's bursts and of a buffer that all units of a channel share, summed across lanes.
+    Aim(AimUnit),
     /// Described, and no code is made for it: the host computes beside it, and the interpreter says what kernels mean.
     Described,
 }
@@ -17,6 +19,7 @@ impl UnitKind {
         match self {
             UnitKind::GeoPim(_) => "geopim",
             UnitKind::HbmPim(_) => "hbm-pim",
+            UnitKind::Aim(_) => "aim",
             UnitKind::Described => "described",
         }
     }
@@ -144,6 +147,17 @@ pub struct HbmUnit {
     pub act_weight: u32,
     /// 1: a fence waits until data has moved; 0: until commands are issued.
     pub fence_data: u32,
+}
+
+/// What only an AiM unit has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AimUnit {
+    /// Bytes of the buffer that the units of a channel share.
+    pub buffer: u32,
+    /// Clocks of the DRAM from a product to its sum in the accumulator.
+    pub latency: u32,
+    /// Activations that one for all banks counts for tRRD and tFAW.
+    pub act_weight: u32,
 }
 
 /// A processing unit.

@@ -208,7 +208,7 @@ impl Plan<'_> {
         step(Action::Driver(DriverCommand { output: address(out_row), ..DriverCommand::new(CommandKind::Read) }));
         // Every row of the results is some query's.
         let (gives, in_part) = (vec![need(out, out_laid)], BTreeSet::new());
-        Ok(LaunchFragment { wants, host: vec![geo], steps, gives, in_part, temps: Vec::new(), usage: None })
+        Ok(LaunchFragment { wants, host: vec![geo], steps, gives, in_part, ..LaunchFragment::default() })
     }
 }
 

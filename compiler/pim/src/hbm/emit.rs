@@ -231,7 +231,7 @@ pub fn clocks(ops: &[ColumnOp]) -> u64 {
                 clocks += FENCE;
                 continue;
             }
-            ColumnOp::Line(_) => continue,
+            ColumnOp::Line(_) | ColumnOp::Aim(_) => continue,
         };
         let row = &mut open[usize::from(at.bank % 2)];
         clocks += if row.replace(at.row) == Some(at.row) { 0 } else { ROW };

@@ -189,7 +189,7 @@ fn room(kernel: &Kernel, message: String) -> Box<Diagnostic> {
 const BLOCKS: i64 = 1 << 22;
 
 /// The grid's coordinates in row-major order.
-fn coordinates(kernel: &Kernel, grid: &[i64]) -> Res<Vec<Vec<i64>>> {
+pub(crate) fn coordinates(kernel: &Kernel, grid: &[i64]) -> Res<Vec<Vec<i64>>> {
     let count = grid.iter().try_fold(1i64, |n, &e| n.checked_mul(e)).filter(|&n| n <= BLOCKS);
     let Some(count) = count else {
         return Err(room(kernel, format!("the grid {grid:?} has more than {BLOCKS} blocks")));

@@ -83,7 +83,7 @@ impl Usage {
             let (at, count, data): (&Burst, u32, Option<&Data>) = match op {
                 ColumnOp::Rd { at, count } => (at, *count, None),
                 ColumnOp::Wr { at, count, data } => (at, *count, Some(data)),
-                ColumnOp::Fence | ColumnOp::Line(_) => continue,
+                ColumnOp::Fence | ColumnOp::Line(_) | ColumnOp::Aim(_) => continue,
             };
             self.turns += u64::from(!writes && data.is_some());
             writes = data.is_some();

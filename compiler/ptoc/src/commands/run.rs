@@ -129,7 +129,7 @@ fn has_page(backend: BackendRef, target: &Target) -> Result<(), Box<Diagnostic>>
 
 /// Whether the time of a run depends on no element: that of units that column commands step.
 fn has_time_of_its_own(backend: BackendRef, target: &Target) -> Result<(), Box<Diagnostic>> {
-    let stepped = |unit: &ProcessingUnit| matches!(unit.kind, UnitKind::HbmPim(_));
+    let stepped = |unit: &ProcessingUnit| matches!(unit.kind, UnitKind::HbmPim(_) | UnitKind::Aim(_));
     if backend.capabilities().units && target.unit.as_ref().is_some_and(stepped) {
         return Ok(());
     }

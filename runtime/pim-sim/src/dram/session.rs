@@ -111,6 +111,18 @@ impl Session {
         cause
     }
 
+    /// The earliest tick from `from` on at which the bus is free for a command that no bank takes: to the units' own
+    /// stores.
+    pub fn earliest_apart(&self, from: u64) -> u64 {
+        let at = from.max(self.buses[self.standard.bus(Command::Wr)]);
+        (at.max(1) - 1).next_multiple_of(self.edges[0]) + 1
+    }
+
+    /// Such a command holds the bus from this tick on.
+    pub fn issue_apart(&mut self, config: &Config, tick: u64) {
+        self.buses[self.standard.bus(Command::Wr)] = tick + u64::from(config.command_ticks[Command::Wr as usize]);
+    }
+
     /// The first tick after the data of a column command.
     pub fn data_end(&self, command: Command, tick: u64) -> u64 {
         self.meter.data_end(command, tick)

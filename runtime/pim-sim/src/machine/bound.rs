@@ -115,6 +115,8 @@ struct Needs {
     /// Ticks of column commands.
     columns: u64,
     banks: AnyOrder,
+    /// Ticks between the steps of sums that units have one place for: from one to the next, and to the host.
+    sums: u64,
     /// Reads and writes were there.
     kinds: [bool; 2],
     order: InOrder,
@@ -227,6 +229,13 @@ impl BoundMeter {
         }
     }
 
+    /// Sums wait for so long, beside the steps that go to them.
+    pub(super) fn sums(&mut self, pc: usize, ticks: u64) {
+        if self.counts {
+            self.pchs[pc].sums += ticks;
+        }
+    }
+
     /// What the last column command of a pseudo-channel was for.
     pub(super) fn work(&mut self, pc: usize, work: Work) {
         if self.counts {
@@ -265,6 +274,11 @@ impl BoundMeter {
                 let ordered = ordered.with(BoundBy::Columns, columns);
                 let most = if ordered.ticks() > plain.ticks() { ordered } else { plain };
                 (most, hidden + self.gaps.hidden(fences, span.latency))
+            }
+            // Where a unit has one sum at a time, all steps and what is between sums come one after the other.
+            None if needs.sums > 0 && needs.columns + needs.sums > plain.ticks() => {
+                let of = LowerBound::default().with(BoundBy::Columns, needs.columns);
+                (of.with(BoundBy::Turns, needs.sums), hidden)
             }
             None => (plain, hidden),
         };

@@ -268,7 +268,7 @@ impl Channel<'_> {
     /// less than an ACT, and so waits for longer).
     fn close(&mut self, g: &Geometry, place: SourceLine, start: u64) -> Result<u64, MachineStop> {
         let mut closing: Vec<Closing> = (0..g.pch).map(|_| Closing { done: false, place }).collect();
-        let rules = Rules { act_weight: 1, fence_data: true };
+        let rules = Rules { act_weight: 1, fence_data: true, waits: true, latency: 0 };
         let sources = closing.iter_mut().enumerate().map(|(pc, s)| (pc, s as &mut dyn CommandSource));
         let closed = self.run(rules, start, sources)?;
         let session = &*self.session;

@@ -38,7 +38,7 @@ impl Units {
 impl Machine<'_> {
     /// Executes column commands on the pseudo-channels that they name; returns the tick when all are done.
     pub(super) fn exec(&mut self, place: SourceLine, e: &Exec, unit: &HbmPim, start: u64) -> Result<u64, MachineStop> {
-        let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0 };
+        let rules = Rules { act_weight: unit.act_weight, fence_data: unit.fence_data != 0, waits: true, latency: 0 };
         let per_channel = self.geometry.pch as usize;
         let channels = self.hbm.chunks_mut(per_channel).enumerate();
         let own = channels.filter(|(n, _)| e.pchs.iter().any(|p| usize::from(p.channel) == *n));
@@ -267,7 +267,7 @@ impl CommandSource for ExecLane<'_> {
         }
         let (at, write) = match self.ops.get(self.op) {
             None => return Want::End,
-            Some(ColumnOp::Fence | ColumnOp::Line(_)) => return Want::Fence,
+            Some(ColumnOp::Fence | ColumnOp::Line(_) | ColumnOp::Aim(_)) => return Want::Fence,
             Some(ColumnOp::Rd { at, .. }) => (at, false),
             Some(ColumnOp::Wr { at, .. }) => (at, true),
         };
@@ -281,7 +281,8 @@ impl CommandSource for ExecLane<'_> {
         }
         let ops = self.ops;
         match &ops[self.op] {
-            ColumnOp::Fence | ColumnOp::Line(_) => {
+            // The check leaves no command of other units.
+            ColumnOp::Fence | ColumnOp::Line(_) | ColumnOp::Aim(_) => {
                 self.step_op(1);
                 Ok(nothing)
             }

@@ -3,7 +3,7 @@
 //! The host gathers elements into bursts and asks for each burst once: it has the whole array and may choose the order.
 //! It goes row by row, in a row by the banks' number in their group, and then column by column over the bank groups: so
 //! successive bursts are of other groups (tCCD_S), and while the banks of one number move data, those of the next one
-//! change their rows. Bytes of a burst that hold no element are masked when it is written.
+//! change their rows. Bytes of a burst that hold no element are masked when it is written; AiM's units get zeros there.
 
 use super::account::{Bucket, ColumnEvent};
 use super::lanes::{CommandSource, Effect, Rules, Want, Work};
@@ -12,8 +12,8 @@ use super::memory::ChannelMemory;
 use super::{Fail, Machine, MachineStop};
 use crate::dram::{Address, Request};
 use ptoc_pim_stream::placement::Placed;
-use ptoc_pim_stream::stream::{BURST, Relayout, SourceLine, TensorDecl, Transfer};
-use ptoc_pim_stream::{ArrayPlacement, Geometry};
+use ptoc_pim_stream::stream::{Action, BURST, Relayout, Role, SourceLine, TensorDecl, Transfer};
+use ptoc_pim_stream::{ArrayPlacement, Geometry, UnitConfig};
 use ptoc_tensor::Tensor;
 use rustc_hash::FxHashSet;
 
@@ -74,6 +74,15 @@ impl Machine<'_> {
         let bytes = self.arrays[t.tensor as usize].as_ref().map_or(&[][..], Tensor::bytes);
         let mut elements = bytes.chunks_exact(decl.dtype.size());
         let mut full = false;
+        // A sum over all lanes of a burst takes those, too, that no element has.
+        if matches!(self.stream.unit, UnitConfig::Aim(_)) {
+            let bursts = Bursts::of(&placed).list;
+            if bursts.len() as u64 * BURST as u64 > placed.elements() * decl.dtype.size() as u64 {
+                for burst in bursts {
+                    full |= self.dram.memory.write(burst * BURST as u64, &[0; BURST]).is_err();
+                }
+            }
+        }
         placed.for_each(|a| {
             let Some(element) = elements.next() else { return };
             full |= self.dram.memory.write(a, element).is_err();
@@ -89,6 +98,32 @@ impl Machine<'_> {
             self.copies(&bursts.list);
         }
         Ok(())
+    }
+
+    /// The values of arrays that were there already and are changed, as they are left there.
+    pub(super) fn left(&mut self) -> Result<(), MachineStop> {
+        for step in &self.stream.steps {
+            let Action::Resident(t) = &step.action else { break };
+            let decl = &self.stream.tensors[t.tensor as usize];
+            if decl.role == Role::InOut {
+                let placed = self.placed(decl, &t.placement)?;
+                self.fetch(t.tensor, decl, &placed);
+            }
+        }
+        Ok(())
+    }
+
+    /// An array's values from the memory, without a time.
+    fn fetch(&mut self, tensor: u32, decl: &TensorDecl, placed: &Placed) {
+        let memory = &self.dram.memory;
+        if let Some(array) = &mut self.arrays[tensor as usize] {
+            let mut elements = array.bytes_mut().chunks_exact_mut(decl.dtype.size());
+            placed.for_each(|a| {
+                if let Some(element) = elements.next() {
+                    memory.read_into(a, element);
+                }
+            });
+        }
     }
 
     pub(super) fn write(&mut self, place: SourceLine, t: &Transfer, start: u64) -> Result<u64, MachineStop> {
@@ -109,15 +144,7 @@ impl Machine<'_> {
         if !self.timing_only {
             self.own(t.tensor as usize)?;
         }
-        let memory = &self.dram.memory;
-        if let Some(array) = &mut self.arrays[t.tensor as usize] {
-            let mut elements = array.bytes_mut().chunks_exact_mut(size);
-            placed.for_each(|a| {
-                if let Some(element) = elements.next() {
-                    memory.read_into(a, element);
-                }
-            });
-        }
+        self.fetch(t.tensor, decl, &placed);
         self.dram.bytes().host_useful += placed.elements() * size as u64;
         self.serve(place, &Bursts::of(&placed).list, false, start)
     }
@@ -262,7 +289,7 @@ impl Machine<'_> {
         used.sort_unstable();
         used.dedup();
         self.dram.bytes().host_moved += (bursts.len() * used.len() * BURST) as u64;
-        let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true };
+        let rules = Rules { act_weight: self.stream.unit.act_weight(), fence_data: true, waits: true, latency: 0 };
         let own = used.chunk_by(|(a, _), (b, _)| a == b).map(|own| (own[0].0, own));
         let ends = self.dram.each(own, (start, bursts.len() * used.len()), |channel, pcs| {
             let lane = |(_, pc): &(usize, usize)| Broadcast {

@@ -29,12 +29,51 @@ pub enum Want {
         /// Banks that follow it: 1, or all of a parity, or all.
         banks: u32,
     },
+    /// A row open.
+    Open {
+        /// Bank group and bank.
+        bank: [u16; 2],
+        /// Row.
+        row: u32,
+        /// Banks that follow.
+        banks: u32,
+    },
+    /// A command to stores of the units, which no bank takes.
+    Apart(Apart),
     /// All banks closed.
     Close,
     /// Everything before it done.
     Fence,
     /// Nothing more.
     End,
+}
+
+/// A command to stores of the units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Apart {
+    /// The host writes what steps at a column read.
+    Operand {
+        /// Which.
+        col: u32,
+    },
+    /// The host writes what steps add to.
+    Sums,
+    /// The units work on their sums.
+    Step,
+    /// The host reads the sums.
+    Read,
+}
+
+impl Apart {
+    /// The place of its kind in [`Lane::apart_ready`].
+    fn kind(self) -> usize {
+        match self {
+            Apart::Operand { .. } => 0,
+            Apart::Sums => 1,
+            Apart::Step => 2,
+            Apart::Read => 3,
+        }
+    }
 }
 
 /// What a column command was for.
@@ -98,6 +137,10 @@ pub struct Rules {
     pub act_weight: u32,
     /// A fence waits for data, not only for issue.
     pub fence_data: bool,
+    /// Rows are opened when their commands come, so that what each waits for adds up.
+    pub waits: bool,
+    /// Clocks from a step to its sum, for [`Apart`].
+    pub latency: u32,
 }
 
 /// A pseudo-channel at work.
@@ -114,6 +157,10 @@ struct Lane<'s> {
     act_ready: u64,
     /// The weight held the last ACT.
     weighed: bool,
+    /// When [`Apart`] commands, in their order, are free; and steps, of the sums and of what a column has.
+    apart_ready: [u64; 4],
+    sums_ready: u64,
+    operands: Vec<u64>,
     /// The bank that closes next, where all are to close.
     closes: usize,
     /// The want has been counted as hit, miss or conflict.
@@ -134,6 +181,27 @@ pub struct Dram {
     pub logs: Vec<Log>,
     /// Channels that work at once, at most.
     pub threads: usize,
+}
+
+impl Lane<'_> {
+    /// When what a step at this column needs has been written apart.
+    fn operand(&self, col: u32) -> u64 {
+        self.operands.get(col as usize).copied().unwrap_or(0).max(self.sums_ready)
+    }
+
+    /// A column's operand is there at this tick.
+    fn wrote(&mut self, col: usize, tick: u64) {
+        if self.operands.len() <= col {
+            self.operands.resize(col + 1, 0);
+        }
+        self.operands[col] = tick;
+    }
+
+    /// A step's sum is there at this tick.
+    fn summed(&mut self, tick: u64) {
+        let [_, sums, steps, read] = &mut self.apart_ready;
+        [sums, steps, read].into_iter().for_each(|ready| *ready = (*ready).max(tick));
+    }
 }
 
 impl Dram {
@@ -271,7 +339,9 @@ impl Channel<'_> {
         start: u64,
         sources: impl Iterator<Item = (usize, &'a mut (dyn CommandSource + 'a))>,
     ) -> Result<u64, MachineStop> {
-        self.log.bounds.in_order(&rules);
+        if rules.waits {
+            self.log.bounds.in_order(&rules);
+        }
         // Commands of a channel are issued one after the other: what is chosen now is not before what was chosen.
         let mut now = start;
         // Refreshes since the last column command: too many, and there will be none.
@@ -287,6 +357,9 @@ impl Channel<'_> {
                 column_ready: 0,
                 act_ready: 0,
                 weighed: false,
+                apart_ready: [0; 4],
+                sums_ready: 0,
+                operands: Vec::new(),
                 closes: 0,
                 counted: false,
             })
@@ -351,7 +424,24 @@ impl Channel<'_> {
                 Want::Close => {
                     lane.source.done(&mut self.memory, self.log)?;
                 }
-                Want::Column { bank, row, write, banks, .. } => {
+                Want::Apart(kind) => {
+                    let from = lane.from.max(lane.apart_ready[kind.kind()]).max(now);
+                    // No command of the DRAM, and behind those that are.
+                    return Ok(Some((self.session.earliest_apart(from), Command::Wr)));
+                }
+                Want::Open { bank, row, .. } => {
+                    let index = self.index(lane.pc, bank);
+                    let (command, ready) = match self.session.open_row(index) {
+                        Some(open) if open == row => {
+                            lane.source.done(&mut self.memory, self.log)?;
+                            continue;
+                        }
+                        Some(_) => (Command::PrePb, 0),
+                        None => (Command::Act, lane.act_ready),
+                    };
+                    return Ok(Some((self.session.earliest(command, index, lane.from.max(ready).max(now)), command)));
+                }
+                Want::Column { bank, row, col, write, banks } => {
                     let index = self.index(lane.pc, bank);
                     let open = self.session.open_row(index);
                     if !std::mem::replace(&mut lane.counted, true) {
@@ -366,7 +456,7 @@ impl Channel<'_> {
                     let ready = match command {
                         Command::Act => lane.act_ready,
                         Command::PrePb => 0,
-                        _ if banks > 1 => lane.column_ready,
+                        _ if banks > 1 => lane.column_ready.max(lane.operand(col)),
                         _ => 0,
                     };
                     return Ok(Some((self.session.earliest(command, index, lane.from.max(ready).max(now)), command)));
@@ -381,7 +471,8 @@ impl Channel<'_> {
     fn until_data(&self, lane: &Lane<'_>, command: Command) -> u64 {
         let (t, cycles) = (&self.config.timing, &self.config.command_ticks);
         match (command, self.controller.refresh, lane.source.want()) {
-            (Command::Act, Refresh::AllBank, Want::Column { write, .. }) => {
+            (Command::Act, Refresh::AllBank, want @ (Want::Column { .. } | Want::Open { .. })) => {
+                let write = matches!(want, Want::Column { write: true, .. });
                 let (clocks, column) = if write { (t.rcd_wr, Command::Wr) } else { (t.rcd_rd, Command::Rd) };
                 let gap = self.config.ticks(clocks) + u64::from(cycles[Command::Act as usize]);
                 // Commands begin with a clock.
@@ -399,12 +490,17 @@ impl Channel<'_> {
     fn issue(&mut self, rules: Rules, lane: &mut Lane<'_>, command: Command, tick: u64) -> Result<(), MachineStop> {
         let pc = lane.pc as u16;
         lane.last_issue = tick;
-        let Want::Column { bank, row, col, write, banks } = lane.source.want() else {
+        let (bank, row, col, write, banks) = match lane.source.want() {
+            Want::Apart(kind) => return self.issue_apart(rules, lane, kind, tick),
+            Want::Column { bank, row, col, write, banks } => (bank, row, col, write, banks),
+            Want::Open { bank, row, banks } => (bank, row, 0, false, banks),
             // All banks close.
-            self.session.issue(self.config, command, lane.closes, 0, tick, lane.from);
-            let address = Session::bank_address(self.config, lane.closes);
-            self.log.issued(&Issued { tick, command, address }, 1, false, lane.source.place());
-            return Ok(());
+            Want::Close | Want::Fence | Want::End => {
+                self.session.issue(self.config, command, lane.closes, 0, tick, lane.from);
+                let address = Session::bank_address(self.config, lane.closes);
+                self.log.issued(&Issued { tick, command, address }, 1, false, lane.source.place());
+                return Ok(());
+            }
         };
         let index = self.index(lane.pc, bank);
         let cause = self.session.issue(self.config, command, index, row, tick, lane.from);
@@ -429,6 +525,9 @@ impl Channel<'_> {
         let (short, long) = (self.config.ticks(t.ccd_s), self.config.ticks(t.ccd_l));
         lane.counted = false;
         lane.column_ready = tick + long;
+        if wide {
+            lane.summed(tick + self.config.ticks(rules.latency));
+        }
         let data_end = self.session.data_end(command, tick);
         lane.data_end = lane.data_end.max(data_end);
         let effect = lane.source.done(&mut self.memory, self.log)?;
@@ -453,6 +552,67 @@ impl Channel<'_> {
         self.log.account.column(
             pch,
             ColumnEvent { tick, wait, fence: lane.fence, busy: (busy, effect.bucket), data_end, place: effect.place },
+        );
+        Ok(())
+    }
+
+    /// A command to the units' own stores. Their data bus is the memory's: so far apart as bursts, and turned between
+    /// writes and reads by tWTR and, as for the registers of AiM, three clocks.
+    fn issue_apart(&mut self, rules: Rules, lane: &mut Lane<'_>, kind: Apart, tick: u64) -> Result<(), MachineStop> {
+        let (t, config) = (&self.config.timing, self.config);
+        self.session.issue_apart(config, tick);
+        let burst = config.ticks(t.bl.max(t.ccd_s));
+        let written = config.ticks(1 + t.bl);
+        let step = config.ticks(rules.latency);
+        let [operand, sums, steps, read] = &mut lane.apart_ready;
+        let mut after = |ready: [u64; 4]| {
+            for (own, ready) in [&mut *operand, &mut *sums, &mut *steps, &mut *read].into_iter().zip(ready) {
+                *own = (*own).max(tick + ready);
+            }
+        };
+        let (bucket, host, end) = match kind {
+            Apart::Operand { .. } | Apart::Sums => {
+                after([burst, burst, written, written + config.ticks(t.wtr_s)]);
+                match kind {
+                    Apart::Operand { col } => lane.wrote(col as usize, tick + written),
+                    _ => {
+                        lane.sums_ready = tick + written;
+                        self.log.bounds.sums(lane.pc, written);
+                    }
+                }
+                (Bucket::Column, true, tick + written)
+            }
+            Apart::Step => {
+                after([0, step, step, step]);
+                (Bucket::Compute, false, tick + step)
+            }
+            Apart::Read => {
+                let turn = config.ticks(t.bl + 3);
+                after([turn, turn, 0, burst]);
+                // Behind the last step of the sum, less that step's own time.
+                let own = config.ticks(t.ccd_l);
+                self.log.bounds.sums(lane.pc, step.saturating_sub(own));
+                (Bucket::Column, true, tick + burst)
+            }
+        };
+        lane.data_end = lane.data_end.max(end);
+        let effect = lane.source.done(&mut self.memory, self.log)?;
+        if host {
+            self.log.apart(kind == Apart::Read);
+        }
+        let pch = lane.pc;
+        let busy = tick + burst;
+        self.log.slice(Slice { pch, start: tick, end: busy, bucket, place: effect.place });
+        self.log.account.column(
+            pch,
+            ColumnEvent {
+                tick,
+                wait: Bucket::Column,
+                fence: lane.fence,
+                busy: (busy, bucket),
+                data_end: end,
+                place: effect.place,
+            },
         );
         Ok(())
     }

@@ -222,6 +222,12 @@ impl Log {
         }
     }
 
+    /// A burst of the host went to or came from stores of the units, which no bank has.
+    pub fn apart(&mut self, read: bool) {
+        *if read { &mut self.charges.reads } else { &mut self.charges.writes } += 1;
+        self.bytes.host_moved += BURST as u64;
+    }
+
     /// Whether column commands have to come in the order of their ticks, too. Counts do not need it.
     pub fn wants_order(&self) -> bool {
         self.trace.is_some() || self.history.is_some()

@@ -2,11 +2,12 @@
 //! simulated units from what the simulated banks hold, and takes the time that the DRAM model says.
 //!
 //! One step begins when the one before is done; device, clock, modes and registers go on from step to step. [`host`] is
-//! the host's path through the controllers, [`hbm`] the units that column commands step, [`geopim`] those with
+//! the host's path through the controllers, [`hbm`] and [`aim`] the units that commands step, [`geopim`] those with
 //! sequencers of their own, [`lanes`] the engine that issues commands in order. [`baseline`] is what the host would do
 //! without units. [`account`] charges every tick of every pseudo-channel once.
 
 pub mod account;
+mod aim;
 pub mod baseline;
 pub mod bound;
 pub mod device;
@@ -124,6 +125,8 @@ struct Machine<'s> {
     timing_only: bool,
     /// Units of HBM-PIM, by pseudo-channel.
     hbm: Vec<hbm::Units>,
+    /// Units of AiM, likewise.
+    aim: Vec<aim::Units>,
     /// What the driver has told GeoPIM's.
     geopim: geopim::DriverState,
     /// What the host would read in their place.
@@ -189,6 +192,10 @@ pub fn run_with(
             UnitConfig::HbmPim(_) => (0..pchs).map(|_| hbm::Units::new(geometry.banks_of_pch())).collect(),
             _ => Vec::new(),
         },
+        aim: match stream.unit {
+            UnitConfig::Aim(unit) => (0..pchs).map(|_| aim::Units::new(&unit, geometry.banks_of_pch())).collect(),
+            _ => Vec::new(),
+        },
         geopim: geopim::DriverState::default(),
         gathering: Requests::new(config),
     };
@@ -207,6 +214,7 @@ pub fn run_with(
         times.push((now, end));
         now = end;
     }
+    machine.left()?;
     let all = (0..machine.dram.sessions.len()).map(|n| (n, ()));
     machine.dram.each(all, (now, 0), |_, ()| Ok(()))?;
     let threads = machine.dram.threads;
@@ -239,6 +247,7 @@ impl Machine<'_> {
             Action::Relayout(r) => self.relayout(place, r, start),
             Action::Exec(e) => match self.stream.unit {
                 UnitConfig::HbmPim(unit) => self.exec(place, e, &unit, start),
+                UnitConfig::Aim(unit) => self.exec_aim(place, e, &unit, start),
                 _ => Err(MachineStop::new(Fail::Unit, "no unit of the stream is stepped by commands".into())),
             },
             Action::Descriptor(d) => {

@@ -90,8 +90,8 @@ pub struct Report {
 /// Bounds that nothing passes, per nanosecond.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peaks {
-    /// Operations of lanes in all units. HBM-PIM's make two of each lane (multiply, add) in a column command at tCCD_L,
-    /// GeoPIM's one of each lane in a cycle of their clock.
+    /// Operations of lanes in all units. HBM-PIM's and AiM's make two of each lane (multiply, add) in a command at
+    /// tCCD_L, GeoPIM's one of each lane in a cycle of their clock.
     pub operations: f64,
     /// Bytes between banks and units: a burst in tCCD_L for each unit.
     pub unit_bytes: f64,
@@ -107,7 +107,7 @@ impl Peaks {
         let burst = f64::from(org.burst_bytes());
         let operations = match stream.unit {
             UnitConfig::None => 0.0,
-            UnitConfig::HbmPim(_) => units * 2.0 * LANES as f64 / ns(t.ccd_l),
+            UnitConfig::HbmPim(_) | UnitConfig::Aim(_) => units * 2.0 * LANES as f64 / ns(t.ccd_l),
             UnitConfig::GeoPim(u) => units * f64::from(u.lanes) * f64::from(u.clock_mhz) / 1000.0,
         };
         Peaks {
@@ -197,7 +197,7 @@ impl Report {
             ticks,
             tick_ps: config.tick_ps(),
             clock_ticks: config.ticks(1).max(1),
-            step_ns: matches!(stream.unit, UnitConfig::HbmPim(_))
+            step_ns: matches!(stream.unit, UnitConfig::HbmPim(_) | UnitConfig::Aim(_))
                 .then(|| config.ticks(t.ccd_l) as f64 * config.tick_ps() / 1000.0),
             launches: launches::of(stream, &steps, &baseline.launches),
             resident: resident(stream),

@@ -9,24 +9,7 @@ use crate::stream::*;
 impl Checker<'_> {
     pub(super) fn exec(&mut self, step: usize, e: &Exec) -> Said {
         self.needs("hbm-pim", "exec")?;
-        if e.pchs.is_empty() {
-            return fault(FaultKind::Place, "no pseudo-channel is named");
-        }
-        for (n, p) in e.pchs.iter().enumerate() {
-            if u32::from(p.channel) >= self.g.channel || u32::from(p.pc) >= self.g.pch {
-                let (c, n) = (self.g.channel, self.g.pch);
-                return fault(
-                    FaultKind::Place,
-                    format!("there is no pseudo-channel {p}; the device has {c} channels of {n}"),
-                );
-            }
-            if n > 0 && e.pchs[n - 1] >= *p {
-                return fault(
-                    FaultKind::Place,
-                    format!("pseudo-channel {p} is not after {}: they ascend", e.pchs[n - 1]),
-                );
-            }
-        }
+        self.pchs(e)?;
         // Pseudo-channels in one state stay in one state.
         let mut machines: Vec<Machine> = Vec::new();
         for p in &e.pchs {
@@ -54,9 +37,33 @@ impl Checker<'_> {
         Ok(())
     }
 
+    /// The pseudo-channels exist, in ascending order.
+    pub(super) fn pchs(&self, e: &Exec) -> Said {
+        if e.pchs.is_empty() {
+            return fault(FaultKind::Place, "no pseudo-channel is named");
+        }
+        for (n, p) in e.pchs.iter().enumerate() {
+            if u32::from(p.channel) >= self.g.channel || u32::from(p.pc) >= self.g.pch {
+                let (c, n) = (self.g.channel, self.g.pch);
+                return fault(
+                    FaultKind::Place,
+                    format!("there is no pseudo-channel {p}; the device has {c} channels of {n}"),
+                );
+            }
+            if n > 0 && e.pchs[n - 1] >= *p {
+                return fault(
+                    FaultKind::Place,
+                    format!("pseudo-channel {p} is not after {}: they ascend", e.pchs[n - 1]),
+                );
+            }
+        }
+        Ok(())
+    }
+
     fn op(&self, op: &ColumnOp, machines: &mut [Machine]) -> Said {
         let (at, count, data) = match op {
             ColumnOp::Fence | ColumnOp::Line(_) => return Ok(()),
+            ColumnOp::Aim(_) => return fault(FaultKind::Unit, "this command is for units of kind aim"),
             ColumnOp::Rd { at, count } => (at, *count, None),
             ColumnOp::Wr { at, count, data } => (at, *count, Some(data)),
         };

@@ -3,6 +3,7 @@
 //! The device's counts come from whoever knows its presets: [`Geometry`]. A stream without [`StreamFault`]s can still
 //! fail at run time by what depends on data: the values of registers and jumps of a unit's program.
 
+mod aim;
 mod geopim;
 mod hbm;
 mod order;
@@ -107,6 +108,11 @@ impl Stream {
             match &step.action {
                 Action::Read(t) => give(t.tensor),
                 Action::Host(h) => h.writes.iter().for_each(|n| give(*n)),
+                Action::Exec(e) => e.ops.iter().for_each(|op| {
+                    if let ColumnOp::Aim(AimOp::Read { tensor, .. }) = op {
+                        give(*tensor);
+                    }
+                }),
                 _ => {}
             }
         }
@@ -266,7 +272,8 @@ impl Checker<'_> {
             let (least, most) = match *name {
                 "clock_mhz" => (1, 100_000),
                 "act_weight" => (1, self.g.banks_of_pch()),
-                "fence_data" | "spread" => (0, 1),
+                "fence_data" | "spread" | "round_products" => (0, 1),
+                "latency" => (0, 1 << 16),
                 "lanes" | "buffer_bytes" | "acc_regs" | "param_entries" => (1, 1 << 20),
                 "buffers" => (1, 2),
                 "coordinate_cycles" => (0, 1 << 10),
@@ -294,6 +301,7 @@ impl Checker<'_> {
                 .and_then(|()| self.one_copy(from))
                 .and_then(|()| self.placed(*tensor, to)),
             Action::Relayout(r) => self.host_steps().and_then(|()| self.relayout(r)),
+            Action::Exec(e) if matches!(self.stream.unit, UnitConfig::Aim(_)) => self.aim_exec(n, e),
             Action::Exec(e) => self.exec(n, e),
             Action::Descriptor(d) => self.descriptor(d),
             Action::Params(p) => self.host_steps().and_then(|()| self.params(p)),
@@ -352,7 +360,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The array was in the memory before the first step, and nothing changes it.
+    /// The array was in the memory before the first step.
     fn resident(&self, n: usize, t: &Transfer) -> Said {
         let decl = self.tensor(t.tensor)?;
         if self.stream.steps[..n].iter().any(|s| !matches!(s.action, Action::Resident(_))) {
@@ -361,8 +369,9 @@ impl Checker<'_> {
                 format!("`{}` is resident: it is there before the first other step", decl.name),
             );
         }
-        if decl.role != Role::In {
-            return fault(FaultKind::Array, format!("`{}` is resident: that is for arrays of role in", decl.name));
+        if !matches!(decl.role, Role::In | Role::InOut) {
+            let message = format!("`{}` is resident: that is for arrays of role in or inout", decl.name);
+            return fault(FaultKind::Array, message);
         }
         self.placed(t.tensor, &t.placement)
     }

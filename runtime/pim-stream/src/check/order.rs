@@ -60,7 +60,8 @@ fn missing(e: &Exec, g: &Geometry) -> Vec<usize> {
                 last = None;
                 continue;
             }
-            ColumnOp::Line(_) => continue,
+            // AiM's controllers keep the order of its commands.
+            ColumnOp::Line(_) | ColumnOp::Aim(_) => continue,
             ColumnOp::Rd { at, count } => (at, *count, None),
             ColumnOp::Wr { at, count, data } => (at, *count, Some(data)),
         };

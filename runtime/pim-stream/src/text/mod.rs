@@ -181,6 +181,19 @@ impl Stream {
                 out.push('\n');
                 Ok(())
             }
+            ColumnOp::Aim(op) => match *op {
+                AimOp::Close => writeln!(out, "  close"),
+                AimOp::Open { row } => writeln!(out, "  open {row:#x}"),
+                AimOp::WriteBuffer { col, tensor, offset, bytes } => {
+                    writeln!(out, "  wrgb {col} {}+{offset} bytes={bytes}", self.name(tensor))
+                }
+                AimOp::Clear => writeln!(out, "  wrbias"),
+                AimOp::Mac { row, col, count } => writeln!(out, "  macab {row:#x} {col}{}", times(count)),
+                AimOp::Relu => writeln!(out, "  af"),
+                AimOp::Read { tensor, offset, lanes: (first, count) } => {
+                    writeln!(out, "  rdmac {}+{offset} banks={first}:{count}", self.name(tensor))
+                }
+            },
             ColumnOp::Fence => writeln!(out, "  fence"),
             ColumnOp::Line(place) => writeln!(out, "  line {}:{}", place.file, place.line),
         }

@@ -108,7 +108,7 @@ fn device(c: &mut Cursor<'_>) -> Read<Device> {
 
 fn unit(c: &mut Cursor<'_>) -> Read<UnitConfig> {
     if !c.eat_word("unit") {
-        return c.here("`unit none`, `unit hbm-pim` or `unit geopim` should be here");
+        return c.here("`unit none`, `unit hbm-pim`, `unit geopim` or `unit aim` should be here");
     }
     let kinds: Vec<usize> = (0..UnitConfig::KINDS.len()).collect();
     let kind = c.one_of("the kind of units", &kinds, |n| UnitConfig::KINDS[n])?;
@@ -286,9 +286,17 @@ impl Reader {
             "fence" => return Ok(ColumnOp::Fence),
             "line" => return Ok(ColumnOp::Line(c.place()?)),
             "rd" | "wr" => {}
+            "close" => return Ok(ColumnOp::Aim(AimOp::Close)),
+            "open" => return Ok(ColumnOp::Aim(AimOp::Open { row: c.small("a row")? })),
+            "wrbias" => return Ok(ColumnOp::Aim(AimOp::Clear)),
+            "af" => return Ok(ColumnOp::Aim(AimOp::Relu)),
+            "wrgb" | "macab" | "rdmac" => return self.aim(word, c).map(ColumnOp::Aim),
             _ => {
                 let mut e = error(c.text, bytes, format!("there is no operation `{word}`"));
-                e.help = "operations are rd, wr, fence and line".into();
+                e.help =
+                    "operations are rd, wr, fence and line; of units `aim` also close, open, wrgb, wrbias, macab, \
+                          af and rdmac"
+                        .into();
                 return Err(e);
             }
         }
@@ -312,6 +320,35 @@ impl Reader {
         match word {
             "rd" => Ok(ColumnOp::Rd { at, count }),
             _ => Ok(ColumnOp::Wr { at, count, data: self.data(c)? }),
+        }
+    }
+
+    fn aim(&self, word: &str, c: &mut Cursor<'_>) -> Read<AimOp> {
+        let from = |c: &mut Cursor<'_>| -> Read<(u32, u64)> {
+            let tensor = self.known(c)?;
+            c.expect("+")?;
+            Ok((tensor, c.number("a byte of the array")?))
+        };
+        let field = |c: &mut Cursor<'_>, name: &str| c.expect(name).and_then(|()| c.expect("="));
+        match word {
+            "wrgb" => {
+                let col = c.small("a column")?;
+                let (tensor, offset) = from(c)?;
+                field(c, "bytes")?;
+                Ok(AimOp::WriteBuffer { col, tensor, offset, bytes: c.small("how many")? })
+            }
+            "macab" => {
+                let (row, col) = (c.small("a row")?, c.small("a column")?);
+                let count = if c.eat("x") { c.small("how often")? } else { 1 };
+                Ok(AimOp::Mac { row, col, count })
+            }
+            _ => {
+                let (tensor, offset) = from(c)?;
+                field(c, "banks")?;
+                let first = c.small("the first bank")?;
+                c.expect(":")?;
+                Ok(AimOp::Read { tensor, offset, lanes: (first, c.small("how many")?) })
+            }
         }
     }
 
