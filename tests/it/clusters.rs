@@ -1,5 +1,5 @@
-//! Clusters of blocks: bits that do not change, what the interpreter counts as shared (row 43), what is refused, and that
-//! nothing can be left out of the code that shares.
+//! Clusters of blocks: bits that do not change, what the interpreter counts as shared (row 43), what is refused, and
+//! that nothing can be left out of the code that shares.
 
 use crate::deletions::deletions;
 use crate::engine::{Content, check, command, noise};

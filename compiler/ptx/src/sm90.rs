@@ -134,8 +134,8 @@ pub enum Sm90 {
     MbarrierArrive,
     /// An arrival, and so many bytes more that the phase waits for.
     MbarrierArriveExpectTx,
-    /// So many arrivals at an `mbarrier` of a CTA of the cluster, at an address of [`Sm90::Mapa`]. It is a release of the
-    /// CTA's scope, as CUTLASS has it, which suffices for what asynchronous operations have read: a release of the
+    /// So many arrivals at an `mbarrier` of a CTA of the cluster, at an address of [`Sm90::Mapa`]. It is a release of
+    /// the CTA's scope, as CUTLASS has it, which suffices for what asynchronous operations have read: a release of the
     /// cluster's is a barrier of the whole device's memory on a card, at each arrival.
     MbarrierArriveCluster,
     /// So many bytes more that the phase waits for.

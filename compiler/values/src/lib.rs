@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bindings;
 pub mod consts;
 pub mod debug;
 mod env;
@@ -13,6 +14,7 @@ mod value;
 mod window;
 pub mod written;
 
+pub use bindings::Bindings;
 pub use env::{Binding, Call, Entered, Env};
 pub use thread_pattern::{Astray, Compared, ThreadPattern};
 pub use value::{

@@ -45,30 +45,9 @@ impl Gemm {
         let first = self.b.setp(Cmp::Eq, Type::U32, self.lane, Src::Imm(0));
         let (head, at) = self.blocks(done);
         self.start((mine, at), &sums);
-        // The barrier of the slot before, which is free when its products are done.
-        let last = self.b.mov(Type::U32, Src::Imm(0));
-        self.steps(|g, k| {
-            let full = g.full();
-            g.b.mbarrier_wait(Address::at(full), g.phase);
-            if g.plan.in_warps() {
-                g.multiply_in_warps(&sums);
-                // All lanes have read the slot.
-                g.b.sm90(Sm90::BarWarpSync, &[], &[Src::Imm(0xffff_ffff)]);
-                g.release(first, full);
-                return g.advance();
-            }
-            g.multiply(mine, yes, &sums);
-            g.b.sm90(Sm90::WgmmaWait(1), &[], &[]);
-            let kept = g.b.label();
-            let begins = g.b.setp(Cmp::Eq, Type::U64, k, Src::Imm(0));
-            g.b.bra_if(begins, true, kept);
-            g.release(first, last);
-            g.b.place(kept);
-            g.b.set(last, Type::U32, full);
-            g.advance();
-        });
-        if !self.plan.in_warps() {
-            self.finish(first, last);
+        match self.plan.in_warps() {
+            true => self.steps_in_warps(&sums, first),
+            false => self.steps_in_groups((mine, yes), &sums, first),
         }
         let fragment = self.fragment(mine, at);
         match self.element.take() {
@@ -78,8 +57,23 @@ impl Gemm {
         self.next_block(head);
     }
 
-    /// Waits for the last step's products, and says that its slot is empty.
-    fn finish(&mut self, first: VReg, last: VReg) {
+    /// The steps of a block: products of one are under way while the next is waited for.
+    fn steps_in_groups(&mut self, (mine, yes): (VReg, VReg), sums: &[VReg], first: VReg) {
+        // The barrier of the slot before, which is free when its products are done.
+        let last = self.b.mov(Type::U32, Src::Imm(0));
+        self.steps(|g, k| {
+            let full = g.full();
+            g.b.mbarrier_wait(Address::at(full), g.phase);
+            g.multiply(mine, yes, sums);
+            g.b.sm90(Sm90::WgmmaWait(1), &[], &[]);
+            let kept = g.b.label();
+            let begins = g.b.setp(Cmp::Eq, Type::U64, k, Src::Imm(0));
+            g.b.bra_if(begins, true, kept);
+            g.release(first, last);
+            g.b.place(kept);
+            g.b.set(last, Type::U32, full);
+            g.advance();
+        });
         self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
         let none = self.b.label();
         let nothing = self.b.setp(Cmp::Eq, Type::U64, self.sizes[2], Src::Imm(0));
@@ -128,7 +122,7 @@ impl Gemm {
     }
 
     /// One lane of each warp says that a slot is empty.
-    fn release(&mut self, first: VReg, full: VReg) {
+    pub(super) fn release(&mut self, first: VReg, full: VReg) {
         if let Some(member) = self.member {
             let empty = self.plus(full, 8 * self.plan.slots);
             return self.tell_partners(member, empty);

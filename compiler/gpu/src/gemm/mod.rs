@@ -184,6 +184,14 @@ impl Plan {
         self.warps == 8 && self.tile[1] > 128
     }
 
+    /// Warps that issue bulk copies in turn. To wait for a slot and to issue its copies takes longer than products of a
+    /// small one, and no less than of a large one. A slot is always the same warp's, as a wait tells the phase before
+    /// from no other but the one at hand.
+    fn turns(&self) -> u32 {
+        let small = self.a.bytes() + self.b.bytes() <= SMALL;
+        if small { 1 << self.slots.trailing_zeros().min((GROUP / 32).ilog2()) } else { 1 }
+    }
+
     /// Each warp multiplies for itself.
     fn in_warps(&self) -> bool {
         self.warps < 4

@@ -4,6 +4,14 @@ use super::arguments::{Major, OperandSide, PART, ROW};
 use super::{GROUP, Gemm, PRODUCER};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
+/// Warps of the producer take turns: the number of a step, and which of them are this warp's.
+#[derive(Clone, Copy)]
+struct Turn {
+    step: VReg,
+    mask: VReg,
+    own: VReg,
+}
+
 /// Bytes that are stored at once, and how many times as many a row is.
 const CHUNK: u32 = 16;
 const CHUNKS: u32 = ROW / CHUNK;
@@ -16,15 +24,50 @@ impl Gemm {
         }
         let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
         let all = self.all_mapped();
-        // Bulk copies are one thread's work.
+        let turns = self.plan.turns();
+        let issues = match turns {
+            1 => leads,
+            _ => {
+                let first = self.b.setp(Cmp::Eq, Type::U32, self.lane, Src::Imm(0));
+                let takes_turns = self.b.setp(Cmp::Lt, Type::U32, self.thread, Src::Imm((32 * turns).into()));
+                self.b.arith(Arith::And, Type::Pred, &[first.into(), takes_turns.into()])
+            }
+        };
+        // Bulk copies are one thread's work, or of some warps' first threads.
         let other = self.b.label();
-        self.b.bra_if(leads, true, other);
+        self.b.bra_if(issues, true, other);
         self.b.bra_if(all, true, done);
         self.b.place(other);
         let bytes = self.announced();
+        let turn = (turns > 1).then(|| self.turn(turns, all));
         let (head, at) = self.blocks(done);
-        self.steps(|g, k| g.step(k, at, (leads, all), bytes));
+        self.steps(|g, k| {
+            let skip = turn.map(|turn| g.unless_it_is_its_turn(turn));
+            g.step(k, at, (leads, all), bytes);
+            if let (Some(skip), Some(turn)) = (skip, turn) {
+                g.b.place(skip);
+                g.update(turn.step, Arith::Add, Type::U32, Src::Imm(1));
+            }
+            g.advance();
+        });
         self.next_block(head);
+    }
+
+    /// The steps that a warp issues. Where threads bring an operand, each has a part in all steps.
+    fn turn(&mut self, turns: u32, all: VReg) -> Turn {
+        let warp = self.u32(Arith::Shr, self.thread, 5);
+        let mask = self.b.selp(Type::B32, Src::Imm((turns - 1).into()), Src::Imm(0), all);
+        let own = self.b.arith(Arith::And, Type::B32, &[warp.into(), mask.into()]);
+        Turn { step: self.b.mov(Type::U32, Src::Imm(0)), mask, own }
+    }
+
+    /// Jumps to the label that is returned where a step is another warp's.
+    fn unless_it_is_its_turn(&mut self, turn: Turn) -> Label {
+        let skip = self.b.label();
+        let whose = self.b.arith(Arith::And, Type::B32, &[turn.step.into(), turn.mask.into()]);
+        let mine = self.b.setp(Cmp::Eq, Type::U32, whose, turn.own);
+        self.b.bra_if(mine, false, skip);
+        skip
     }
 
     /// Bytes that bulk copies bring in a step.
@@ -64,7 +107,6 @@ impl Gemm {
             self.copy(n, [k, at[n]], to[n], full, all);
         }
         self.b.place(next);
-        self.advance();
     }
 
     pub(super) fn operand(&self, n: usize) -> &OperandSide {

@@ -1,6 +1,6 @@
-//! Products of few rows and columns: a warp has 16 rows of a block, where a warp-group would have 64, so that a launch has
-//! enough CTAs to read weights at the memory's speed. Operands go from the ring's slots to registers (`ldmatrix`), and
-//! are multiplied there (`mma.sync`), in the same order, which gives the bits that products of a warp-group have.
+//! Products of few rows and columns: a warp has 16 rows of a block, where a warp-group would have 64, so a launch has
+//! more CTAs. Operands go from the ring's slots to registers (`ldmatrix`), and are multiplied there
+//! (`mma.sync`), in the same order, which gives the bits that products of a warp-group have.
 
 use super::Gemm;
 use super::arguments::{Major, OperandSide, PART, ROW};
@@ -10,13 +10,31 @@ use ptoc_ptx::{Address, Arith, Class, Sm90, Src, Type, VReg};
 pub(super) const ROWS: u32 = 16;
 const DEPTH: u32 = 16;
 
+/// Instructions along the depth of a step.
+const PARTS: u32 = ROW / (2 * DEPTH);
+
 /// Bytes that a lane of `ldmatrix` points at, and factors of them.
 const CHUNK: u32 = 16;
 const FACTORS: u32 = 8;
 
 impl Gemm {
-    /// The products of a step, in ascending order of k.
-    pub(super) fn multiply_in_warps(&mut self, sums: &[VReg]) {
+    /// The steps of a block.
+    pub(super) fn steps_in_warps(&mut self, sums: &[VReg], first: VReg) {
+        let count = self.plan.tile[1] / ROWS;
+        self.steps(|g, _| {
+            let full = g.full();
+            g.b.mbarrier_wait(Address::at(full), g.phase);
+            let words = g.load_operands(count);
+            g.multiply_in_warps(&words, sums);
+            // All lanes have read the slot.
+            g.b.sm90(Sm90::BarWarpSync, &[], &[Src::Imm(0xffff_ffff)]);
+            g.release(first, full);
+            g.advance();
+        });
+    }
+
+    /// The operands of a step, part by part: four words on the left, then four for each 16 columns.
+    fn load_operands(&mut self, count: u32) -> Vec<VReg> {
         let [a, b] = self.operands();
         let (left, right) = (self.plan.a.clone(), self.plan.b.clone());
         let warp = self.u32(Arith::Shr, self.thread, 5);
@@ -27,19 +45,27 @@ impl Gemm {
             let bit = self.u32(Arith::Shr, self.lane, bit);
             self.u32(Arith::And, bit, 1)
         });
-        for part in 0..ROW / (2 * DEPTH) {
+        let mut words = Vec::new();
+        for part in 0..PARTS {
             // Matrices of 8 x 8 follow each other along rows on the left, along k on the right.
             let rows = self.at(low, FACTORS, first);
-            let rows = (rows, lane_row, high);
-            let a = self.matrices(&left, a, rows, part);
-            for (n, sums) in sums.chunks(8).enumerate() {
-                let column = self.b.mov(Type::U32, Src::Imm(n as u64 * u64::from(ROWS)));
+            words.extend(self.matrices(&left, a, (rows, lane_row, high), part));
+            for n in 0..count {
+                let column = self.b.mov(Type::U32, Src::Imm(u64::from(n * ROWS)));
                 let columns = self.at(high, FACTORS, column);
-                let b = self.matrices(&right, b, (columns, lane_row, low), part);
-                for (b, sums) in b.chunks(2).zip(sums.chunks(4)) {
-                    let operands: Vec<Src> = a.iter().chain(b).chain(sums).map(|reg| Src::Reg(*reg)).collect();
-                    self.b.sm90(Sm90::MmaSync(self.plan.factors[0]), sums, &operands);
-                }
+                words.extend(self.matrices(&right, b, (columns, lane_row, low), part));
+            }
+        }
+        words
+    }
+
+    /// The products of a step, in ascending order of k.
+    fn multiply_in_warps(&mut self, words: &[VReg], sums: &[VReg]) {
+        for part in words.chunks(words.len() / PARTS as usize) {
+            let (a, b) = part.split_at(4);
+            for (b, sums) in b.chunks(2).zip(sums.chunks(4)) {
+                let operands: Vec<Src> = a.iter().chain(b).chain(sums).map(|reg| Src::Reg(*reg)).collect();
+                self.b.sm90(Sm90::MmaSync(self.plan.factors[0]), sums, &operands);
             }
         }
     }

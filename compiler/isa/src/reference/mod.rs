@@ -325,8 +325,8 @@ the blocks,\n  `issue` cycles an instruction, `sync` cycles from a set to the en
 `[\"all\"]`),\n  `pairs` (dtypes that change on the way), `quantised` (from Acc: pairs that it takes with a scale).\n\
 * `[gpu]`, of targets whose kernels are compiled to PTX: `capability`, the least compute capability of a device, as\n  \
 `[major, minor]`; `exponential = \"ex2.approx.ftz\"`, which may be left out: kernels of several products take \
-exponentials by this\n  instruction, and not by the program of numerics.md; `cluster`, which may be left out: blocks of \
-a cluster at most.\n\
+exponentials by this\n  instruction, and not by the program of numerics.md; `cluster`, which may be left out: blocks \
+of a cluster at most.\n\
 * `[[matrix_unit]]`, which may be left out: how a matrix unit adds products of `factors` that is no chain of \
 multiply-adds (numerics.md): `block`\n  products at once, of each `addend_digits` behind the greatest exponent, \
 `sum_digits` of the sum.\n\

@@ -8,8 +8,8 @@ use super::warp::Park;
 use super::{Cta, SimFault, World};
 use std::rc::Rc;
 
-/// Where a CTA's rank begins in addresses of shared memory, of its own too: as on a card, where an operand's descriptor has
-/// no room for it.
+/// Where a CTA's rank begins in addresses of shared memory, of its own too: as on a card, where an operand's descriptor
+/// has no room for it.
 const RANK: u32 = 24;
 
 /// An address of shared memory, in the CTA of a rank.

@@ -1,10 +1,9 @@
-//! What an elaboration is given, and what it gives.
+//! What an elaboration is given.
 
-use crate::NameFact;
+use crate::Val;
 use indexmap::IndexMap;
-use ptoc_diagnostics::{Budget, Diagnostic, Span};
+use ptoc_diagnostics::{Budget, Span};
 use ptoc_syntax::ast::{Expr, ExprKind, Name};
-use ptoc_values::Val;
 use std::rc::Rc;
 
 /// What the caller fixes: `-D` definitions, and dimensions known from the arguments.
@@ -48,17 +47,4 @@ impl Bindings {
             }
         }
     }
-}
-
-/// What an elaboration gives.
-#[derive(Debug)]
-pub struct ElaborationOutcome<T> {
-    /// The product; absent if there were errors, or if it waits for dimensions.
-    pub result: Option<T>,
-    /// Errors, warnings and notes, in the order of discovery.
-    pub diagnostics: Vec<Diagnostic>,
-    /// Dimensions that size tiles and are not known.
-    pub waits: Vec<Name>,
-    /// What its names stand for, as far as that was found out.
-    pub names: Vec<NameFact>,
 }
