@@ -5,7 +5,8 @@
 //! multiple of 16 bytes, element by element, which all its threads do, to the same places. One or two warp-groups are
 //! consumers: each has 64 rows of the block, sums in registers, operands by descriptors of shared memory. Each slot has
 //! two `mbarrier`s: one completes when the slot is full, the other when all warps of consumers have read it. CTAs are
-//! persistent, so the producer is ahead of the consumers across blocks, too.
+//! persistent, so the producer is ahead of the consumers across blocks, too. CTAs of a cluster share loads
+//! ([`cluster`]). Of blocks that are small on both sides a warp has 16 rows ([`warps`]).
 
 mod arguments;
 mod cluster;
