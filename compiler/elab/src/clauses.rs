@@ -46,13 +46,8 @@ impl Elaborator<'_> {
                 Some("swizzle") => {
                     let v = self.expr(&a.value)?;
                     raster.swizzle = self.static_extent(&v, a.value.span, "the swizzle")?;
-                    if !raster.swizzle.is_power_of_two() {
-                        let below = 1 << raster.swizzle.ilog2();
-                        let message = format!("{} blocks abreast are no power of two", raster.swizzle);
-                        let d = Diagnostic::error(codes::BAD_EXTENT, a.value.span, message)
-                            .with_help(format!("take {below} or {}: the last band is narrower by itself", 2 * below));
-                        return self.report(d);
-                    }
+                    let why = ": the last band is narrower by itself";
+                    self.power_of_two(raster.swizzle, a.value.span, "blocks abreast", why)?;
                 }
                 _ => {
                     let d = Diagnostic::error(
@@ -93,12 +88,7 @@ impl Elaborator<'_> {
             }
             let v = self.expr(&a.value)?;
             let n = self.static_extent(&v, a.value.span, "a cluster's number of blocks")?;
-            if !n.is_power_of_two() {
-                let message = format!("{n} blocks of a cluster are no power of two");
-                let below = 1u32 << n.ilog2();
-                let d = Diagnostic::error(codes::BAD_EXTENT, a.value.span, message);
-                return self.report(d.with_help(format!("take {below} or {}", 2 * u64::from(below))));
-            }
+            self.power_of_two(n, a.value.span, "blocks of a cluster", "")?;
             blocks[dim] = Some(n);
         }
         let blocks: Vec<u32> = blocks.into_iter().map(|n| n.unwrap_or(1)).collect();
@@ -108,6 +98,16 @@ impl Elaborator<'_> {
             self.b.kernel_mut().cluster = blocks;
         }
         Ok(())
+    }
+
+    /// Refuses a number of blocks that is no power of two.
+    fn power_of_two(&mut self, n: u32, span: Span, what: &str, why: &str) -> ElabResult<()> {
+        if n.is_power_of_two() {
+            return Ok(());
+        }
+        let below = 1u64 << n.ilog2();
+        let d = Diagnostic::error(codes::BAD_EXTENT, span, format!("{n} {what} are no power of two"));
+        self.report(d.with_help(format!("take {below} or {}{why}", 2 * below)))
     }
 
     /// Refuses clusters that the target does not have.
