@@ -269,7 +269,7 @@ fn nothing_can_be_left_out() {
 fn what_does_not_fit() {
     for (text, why) in [
         (example("f16", [64, 48, 64], false), "a block has 48 rows"),
-        (example("f16", [24, 64, 64], false), "`Vec(..)` is a part of a tile"),
+        (example("f16", [24, 64, 64], false), "TLOAD of a part of a tile"),
     ] {
         let (middle, ptx) = build_unit(&text, &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let refused = find(&middle.prepared.placed.kernel, target()).map(|_| ()).expect_err("refused");

@@ -333,6 +333,7 @@ impl Elaborator<'_> {
                     }
                 }
             }
+            Builtin::IsSimt => self.exactly(args, 0, "is_simt()", span).map(|_| Val::Bool(self.target.gpu.is_some())),
             Builtin::Copy => self.copy(args, span),
             Builtin::TiledMma => self.tiled_mma(args, span),
             Builtin::SelectMma => self.select_mma(args, span),

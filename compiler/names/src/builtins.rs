@@ -47,6 +47,8 @@ pub enum Builtin {
     Bytes,
     /// `capacity(Vec)`: bytes of a memory of the target.
     Capacity,
+    /// `is_simt()`: whether tiles of the target lie in registers of threads.
+    IsSimt,
     /// `size(x)`: number of elements.
     Size,
     /// `rank(x)`
@@ -355,6 +357,7 @@ pub fn function(name: &str) -> Option<Builtin> {
         "iota" => B::Iota,
         "bytes" => B::Bytes,
         "capacity" => B::Capacity,
+        "is_simt" => B::IsSimt,
         "size" => B::Size,
         "rank" => B::Rank,
         "col" => B::Col,

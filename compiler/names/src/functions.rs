@@ -118,6 +118,7 @@ pub static FUNCTIONS: &[FunctionDoc] = &[
     f("iota", &["iota(q, 1)", "iota(1, k)"], "The indices of a block, as a column or a row."),
     f("bytes", &["bytes(t)"], "Bytes of a tile's storage, known when the kernel is compiled."),
     c("capacity", &["capacity(Vec)"], "Bytes of a memory of the target."),
+    c("is_simt", &["is_simt()"], "Whether the target is a GPU, whose tiles lie in registers of threads."),
     c("size", &["size(x)"], "The number of elements."),
     c("rank", &["rank(x)"], "The number of modes."),
     f("col", &["col(v)"], "A window of one mode as a column."),

@@ -10,14 +10,18 @@
 mod fused;
 mod fusion;
 mod loads;
+mod nibbles;
 mod order;
 mod pages;
 mod pressure;
+mod rearranged;
 mod scalars;
+mod staged;
 mod steps;
 
 pub use fusion::{seen_by, tile_registers};
-pub use loads::{OperandLoad, OperandSource, PART, filled_by};
+pub use loads::{OperandLoad, OperandSource, PART, PART_BYTES, filled_by};
+pub use nibbles::Nibbles;
 pub use order::ordered;
 pub use pages::{Pages, ScatteredRows, TableRows, scattered};
 pub use scalars::{Ramp, ramp};
@@ -59,6 +63,8 @@ pub struct FragmentKernel {
     pub registers: u32,
     /// Valid rows or columns that are the same for all but the last number of a loop or of the grid: which number.
     pub blocks: FxHashMap<Value, Value>,
+    /// Valid rows or columns that are all of a tile's in every block.
+    pub whole: FxHashSet<Value>,
     /// Arrays that a block may store to more than once: threads wait for each other in front of that.
     pub ordered: FxHashSet<TensorId>,
     /// Conditions are checked in its blocks.
@@ -101,10 +107,27 @@ pub fn fragment(kernel: &Kernel, tile: Tile, rows: u32) -> Option<Fragment> {
     let fits = |r: u32| r == rows || (rows <= UNIT_ROWS && (2..=UNIT_ROWS).contains(&r));
     match (ty.rows, ty.cols) {
         (r, 1) if fits(r) => Some(Fragment::Column),
-        (r, c) if fits(r) && c.is_multiple_of(16) && c <= 256 => Some(Fragment::Full(c)),
-        (1, c) if c.is_multiple_of(16) && c <= 256 => Some(Fragment::Row(c)),
+        (r, c) if fits(r) && c.is_multiple_of(EIGHT) && c <= 256 => Some(Fragment::Full(c)),
+        (1, c) if c.is_multiple_of(EIGHT) && c <= 256 => Some(Fragment::Row(c)),
         _ => None,
     }
+}
+
+/// Columns among which a thread has two neighbours.
+const EIGHT: u32 = 8;
+
+/// The first column of a window of a tile that has all of its rows, if it begins and ends between two such groups of
+/// columns: the elements that a thread has of it are some of those that it has of the tile.
+pub fn first_column(kernel: &Kernel, defs: &Definitions<'_>, t: &TileRef) -> Option<u32> {
+    let ty = &kernel.tiles[t.tile].ty;
+    let from = match t.origin {
+        None => 0,
+        Some((row, column)) if defs.number(row) == Some(0) => u32::try_from(defs.number(column)?).ok()?,
+        Some(_) => return None,
+    };
+    let even = from.is_multiple_of(EIGHT) && t.cols.is_multiple_of(EIGHT) && ty.cols.is_multiple_of(EIGHT);
+    let all = t.origin.is_none() && t.cols == ty.cols;
+    (all || t.rows == ty.rows && even && from + t.cols <= ty.cols).then_some(from)
 }
 
 /// A kernel of that kind.
@@ -167,6 +190,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
     let all_threads = finder.scatters || finder.loads.iter().any(OperandLoad::by_threads);
     let registers = finder.fits(&kernel.body, all_threads)?;
     let valid = finder.valid.values().flat_map(|(rows, cols)| [*rows, *cols]);
+    let whole = valid.clone().filter(|v| finder.divides(*v) == Some(true)).collect();
     let blocks = valid.filter_map(|v| Some((v, finder.block_of(v)?))).collect();
     let needed = finder.needed()?;
     let exponential = target.gpu.map_or(Exponential::Program, |gpu| gpu.exponential);
@@ -181,6 +205,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         needed,
         registers,
         blocks,
+        whole,
         ordered,
         checks,
         all_threads,
@@ -255,12 +280,16 @@ impl Finder<'_> {
     /// The whole of a tile of its own, valid as everywhere else.
     fn alone(&mut self, t: &TileRef) -> Result<(), String> {
         let name = &self.kernel.tiles[t.tile].name;
+        let plain = t.element.is_none() && is_private(self.kernel, t.tile);
+        if plain && self.is_part(t) && first_column(self.kernel, &self.defs, t).is_some() {
+            return Ok(());
+        }
         let same = *self.valid.entry(t.tile).or_insert(t.valid) == t.valid;
         // Fewer rows than a warp-group's are its first ones.
         let ty = &self.kernel.tiles[t.tile].ty;
         let first_rows = t.origin.is_none() && t.cols == ty.cols && ty.rows <= UNIT_ROWS && t.rows > 1;
         let whole = is_whole(self.kernel, t) || (first_rows && self.kernel.tiles[t.tile].count == 1);
-        if t.element.is_some() || !whole || !is_private(self.kernel, t.tile) {
+        if !plain || !whole {
             return no(format!("`{name}` is a part of a tile, or shares its bytes"));
         }
         if !same {
@@ -276,6 +305,19 @@ impl Finder<'_> {
         fragment(self.kernel, tile, self.rows).ok_or_else(why)
     }
 
+    /// Some of the columns of a tile.
+    fn is_part(&self, t: &TileRef) -> bool {
+        t.origin.is_some() || t.cols != self.kernel.tiles[t.tile].ty.cols
+    }
+
+    /// How the columns that a reference names lie.
+    fn fragment_of(&self, t: &TileRef) -> Result<Fragment, String> {
+        Ok(match self.fragment(t.tile)? {
+            Fragment::Full(_) => Fragment::Full(t.cols),
+            other => other,
+        })
+    }
+
     fn ty(&self, tile: Tile) -> (Loc, DType) {
         let ty = &self.kernel.tiles[tile].ty;
         (ty.loc, ty.dtype)
@@ -287,6 +329,9 @@ impl Finder<'_> {
         uses(&self.kernel.body, &mut needed);
         for load in &self.loads {
             needed.extend(load.at.iter().flat_map(|p| p.symbols()));
+            if let OperandSource::Nibbles(nibbles) = &load.source {
+                needed.extend([nibbles.start, nibbles.pitch]);
+            }
             if let OperandSource::Rows(rows) = &load.source {
                 needed.extend([rows.start, rows.stride, rows.first, rows.step, rows.extent]);
                 needed.extend([rows.valid.0, rows.valid.1]);

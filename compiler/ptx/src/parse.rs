@@ -29,7 +29,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-const TYPES: [Type; 17] = [
+const TYPES: [Type; 18] = [
     Type::Pred,
     Type::B8,
     Type::B16,
@@ -47,6 +47,7 @@ const TYPES: [Type; 17] = [
     Type::BF16,
     Type::F32,
     Type::F64,
+    Type::F16x2,
 ];
 const SPACES: [Space; 4] = [Space::Global, Space::Shared, Space::Local, Space::Param];
 const SPECIALS: [Special; 8] = [

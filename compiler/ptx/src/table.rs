@@ -1,6 +1,6 @@
 //! The table of instructions that compute: one row each, for the printer, the verifier and the interpreter.
 
-use crate::types::Type::{self, B16, B32, B64, F32, F64, Pred, S32, S64, U32, U64};
+use crate::types::Type::{self, B16, B32, B64, F16x2, F32, F64, Pred, S32, S64, U32, U64};
 
 /// An instruction without memory or control.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,6 +95,8 @@ const INTS: &[Type] = &[S32, S64, U32, U64];
 const SIGNED: &[Type] = &[S32, S64, F32, F64];
 const BITS: &[Type] = &[Pred, B16, B32, B64];
 const FLOATS: &[Type] = &[F32, F64];
+/// And two numbers of f16 in a word.
+const PAIRS: &[Type] = &[F32, F64, F16x2];
 
 const fn row(arith: Arith, name: &'static str, arity: usize, types: &'static [Type], operands: Operands) -> InstInfo {
     InstInfo { arith, name, arity, types, operands }
@@ -121,9 +123,9 @@ pub const TABLE: &[InstInfo] = &[
     row(Arith::Not, "not", 1, BITS, Operands::Same),
     row(Arith::Shl, "shl", 2, &[B32, B64], Operands::Shift),
     row(Arith::Shr, "shr", 2, INTS, Operands::Shift),
-    row(Arith::AddF, "add.rn", 2, FLOATS, Operands::Same),
-    row(Arith::SubF, "sub.rn", 2, FLOATS, Operands::Same),
-    row(Arith::MulF, "mul.rn", 2, FLOATS, Operands::Same),
+    row(Arith::AddF, "add.rn", 2, PAIRS, Operands::Same),
+    row(Arith::SubF, "sub.rn", 2, PAIRS, Operands::Same),
+    row(Arith::MulF, "mul.rn", 2, PAIRS, Operands::Same),
     row(Arith::Fma, "fma.rn", 3, FLOATS, Operands::Same),
     row(Arith::DivF, "div.rn", 2, FLOATS, Operands::Same),
     row(Arith::SqrtF, "sqrt.rn", 1, FLOATS, Operands::Same),

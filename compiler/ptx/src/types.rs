@@ -75,6 +75,7 @@ pub enum Type {
     BF16,
     F32,
     F64,
+    F16x2,
 }
 
 impl Type {
@@ -98,6 +99,7 @@ impl Type {
             Type::BF16 => "bf16",
             Type::F32 => "f32",
             Type::F64 => "f64",
+            Type::F16x2 => "f16x2",
         }
     }
 
@@ -107,7 +109,7 @@ impl Type {
             Type::Pred => 0,
             Type::B8 | Type::U8 | Type::S8 => 1,
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::BF16 => 2,
-            Type::B32 | Type::U32 | Type::S32 | Type::F32 => 4,
+            Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 => 4,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 8,
         }
     }
@@ -117,7 +119,7 @@ impl Type {
         match self {
             Type::Pred => Class::Pred,
             Type::B16 | Type::U16 | Type::S16 | Type::F16 | Type::BF16 => Class::B16,
-            Type::B8 | Type::U8 | Type::S8 | Type::B32 | Type::U32 | Type::S32 => Class::B32,
+            Type::B8 | Type::U8 | Type::S8 | Type::B32 | Type::U32 | Type::S32 | Type::F16x2 => Class::B32,
             Type::B64 | Type::U64 | Type::S64 => Class::B64,
             Type::F32 => Class::F32,
             Type::F64 => Class::F64,
@@ -129,9 +131,9 @@ impl Type {
         matches!(self, Type::S8 | Type::S16 | Type::S32 | Type::S64)
     }
 
-    /// A floating-point number.
+    /// A floating-point number, or two of them.
     pub fn is_float(self) -> bool {
-        matches!(self, Type::F16 | Type::BF16 | Type::F32 | Type::F64)
+        matches!(self, Type::F16 | Type::BF16 | Type::F32 | Type::F64 | Type::F16x2)
     }
 }
 

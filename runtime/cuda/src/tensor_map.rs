@@ -8,13 +8,13 @@ use std::ffi::{c_int, c_uint, c_void};
 const HALVES: c_int = 1;
 /// `CU_TENSOR_MAP_DATA_TYPE_TFLOAT32`: words of f32 become TF32 on their way.
 const TF32: c_int = 11;
-/// `CU_TENSOR_MAP_SWIZZLE_128B`
-const SWIZZLE_128: c_int = 3;
+/// `CU_TENSOR_MAP_SWIZZLE_32B`, `_64B` and `_128B`, for boxes whose rows have so many bytes.
+const SWIZZLES: [(u32, c_int); 3] = [(32, 1), (64, 2), (128, 3)];
 /// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`
 const PROMOTION_256: c_int = 3;
 
-/// Matrices of 16-bit elements, or of f32 that become TF32, and a box of one whose rows are 128 bytes, swizzled by 128
-/// bytes in shared memory. What lies beyond a matrix is zero.
+/// Matrices of 16-bit elements, or of f32 that become TF32, and a box of one whose rows are 32, 64 or 128 bytes,
+/// swizzled by as many in shared memory. What lies beyond a matrix is zero.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Matrices {
     /// Elements are f32, and rounded to TF32.
@@ -42,6 +42,9 @@ impl Context<'_> {
     pub fn tensor_map(&self, m: &Matrices) -> Result<TensorMap, Error> {
         let mut map = TensorMap([0; 16]);
         let rank = m.dims.len();
+        let bytes = m.tile[0] * if m.tf32 { 4 } else { 2 };
+        let swizzle = SWIZZLES.iter().find(|(wide, _)| *wide == bytes).map(|(_, swizzle)| *swizzle);
+        let swizzle = swizzle.unwrap_or_else(|| panic!("rows of {bytes} bytes: {m:?}"));
         assert!((2..=5).contains(&rank) && m.strides.len() + 1 == rank && m.tile.len() == rank, "{m:?}");
         let ones: [c_uint; 5] = [1; 5];
         let base: *mut c_void = std::ptr::without_provenance_mut(m.base as usize);
@@ -58,7 +61,7 @@ impl Context<'_> {
                 m.tile.as_ptr(),
                 ones.as_ptr(),
                 0,
-                SWIZZLE_128,
+                swizzle,
                 PROMOTION_256,
                 0,
             )

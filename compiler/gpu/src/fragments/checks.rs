@@ -14,11 +14,12 @@ const ARGUMENTS: usize = SLOT - 1;
 impl Code<'_> {
     /// Whether something in a region may end a block.
     pub(super) fn may_fail(&self, region: &Region) -> bool {
-        let listed =
-            |op: &Op| filled_by(op).is_some_and(|t| self.plan.loads.iter().any(|l| l.filled == t && l.is_listed()));
+        let paged =
+            |op: &Op| filled_by(op).is_some_and(|t| self.plan.loads.iter().any(|l| l.filled == t && l.is_paged()));
+        let stores = |op: &Op| filled_by(op).is_none();
         let own = |op: &Op| match op {
             Op::Check { .. } => true,
-            Op::Copy(_) => !listed(op),
+            Op::Copy(_) => paged(op) || stores(op),
             _ => false,
         };
         region.iter().any(|s| own(&s.op) || s.op.regions().any(|r| self.may_fail(r)))

@@ -43,16 +43,21 @@ impl Code<'_> {
     /// An element-wise instruction.
     pub(super) fn elements(&mut self, inst: &Inst, d: &TileRef, expr: &Expr) -> Option<()> {
         let row = inst.instr.get();
-        let dtype = |t: &TileRef| self.kernel.tiles[t.tile].ty.dtype;
+        let kernel = self.kernel;
+        let dtype = |t: &TileRef| kernel.tiles[t.tile].ty.dtype;
+        if self.narrow(inst, d, expr)? {
+            self.fills.remove(&d.tile);
+            return Some(());
+        }
         let mut types = vec![dtype(d)];
         let mut sources = Vec::new();
         for (k, operand) in inst.operands.iter().enumerate().skip(1) {
             match operand {
                 Operand::Tile(t) => {
-                    types.push(self.kernel.tiles[t.tile].ty.dtype);
-                    let regs = self.tile(t.tile)?;
-                    let regs = self.widened(regs, self.kernel.tiles[t.tile].ty.dtype);
-                    sources.push(Source::Tile(regs, self.layout(t.tile)?, row.read(k)));
+                    types.push(dtype(t));
+                    let (regs, lies) = self.part(t)?;
+                    let regs = self.widened(regs, dtype(t));
+                    sources.push(Source::Tile(regs, lies, row.read(k)));
                 }
                 Operand::Scalar(v) => {
                     let Ty::D(ty) = self.kernel.values[*v].ty else { return None };
@@ -66,11 +71,10 @@ impl Code<'_> {
             sources.swap(0, 1);
             types.swap(1, 2);
         }
-        let of = self.layout(d.tile)?;
+        let (to, of) = self.part(d)?;
         if let (Sem::RowExpandBinary(BinOp::Mul), [Source::Tile(a, ..), Source::Tile(by, ..)]) = (row.sem, &sources[..])
             && matches!(of, Fragment::Full(_))
         {
-            let to = self.tile(d.tile)?;
             self.fills.remove(&d.tile);
             self.scale_rows(&to, a, by);
             return Some(());
@@ -80,9 +84,8 @@ impl Code<'_> {
         let count = of.elements() as usize;
         if !matches!(expr, Expr::Convert(..)) && !is_direct(expr, &formula.types) {
             let function = lower_formula(expr, formula.types[0], &formula.types[1..], &unreversed(inst));
-            let regs = self.tile(d.tile)?;
             self.fills.remove(&d.tile);
-            for (n, reg) in regs.into_iter().enumerate() {
+            for (n, reg) in to.into_iter().enumerate() {
                 let args: Vec<Src> = sources.iter().map(|s| s.at(n, of)).collect();
                 self.call(&function, &args, reg)?;
             }
@@ -111,17 +114,16 @@ impl Code<'_> {
         if exponentials && difference.is_none() {
             values = self.exponentials(&values)?;
         }
-        let regs = self.tile(d.tile)?;
         self.fills.remove(&d.tile);
         match formula.types[0] {
             DType::F16 | DType::BF16 => {
                 let ty = if formula.types[0] == DType::BF16 { Type::BF16 } else { Type::F16 };
-                for (reg, pair) in regs.into_iter().zip(values.chunks(2)) {
+                for (reg, pair) in to.into_iter().zip(values.chunks(2)) {
                     self.b.push(Ptx::Cvt2(ty), &[reg], &[pair[1], pair[0]]);
                 }
             }
             _ => {
-                for (reg, value) in regs.into_iter().zip(values) {
+                for (reg, value) in to.into_iter().zip(values) {
                     let class = self.b.class(reg);
                     self.b.set(reg, copied(class), value);
                 }

@@ -6,7 +6,7 @@
 use super::{CONSUMERS, Code, GROUP, consumers};
 use ptoc_ir::analysis::poly::Poly;
 use ptoc_ir::tile::{Tile, Value};
-use ptoc_opt::fragments::{OperandLoad, OperandSource, PART};
+use ptoc_opt::fragments::{OperandLoad, OperandSource};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Sm90, Space, Src, Type, VReg};
 
 /// The slots of a load.
@@ -24,6 +24,9 @@ pub(super) struct Ring {
     pub lines: u32,
     pub parts: u32,
     pub part: u32,
+    /// Bytes of a line of a part, and of an element.
+    pub width: u32,
+    element: u32,
     pub turned: bool,
     /// The slot at hand, and the parity of its phase.
     state: Option<[VReg; 2]>,
@@ -35,9 +38,10 @@ impl Ring {
         let mut end = 0;
         let mut rings: Vec<Ring> = Vec::new();
         for load in loads {
-            let OperandLoad { operand, filled, lines, slots, turned, .. } = *load;
-            let (at, parts, part) = (end, load.parts(), load.part_bytes());
-            let ring = Ring { operand, filled, slots, at, barriers: 0, lines, parts, part, turned, state: None };
+            let OperandLoad { operand, filled, lines, slots, turned, element, .. } = *load;
+            let (at, barriers, state) = (end, 0, None);
+            let (parts, part, width) = (load.parts(), load.part_bytes(), load.line_bytes());
+            let ring = Ring { operand, filled, slots, at, barriers, lines, parts, part, width, element, turned, state };
             end += slots * ring.bytes();
             rings.push(ring);
         }
@@ -55,8 +59,9 @@ impl Ring {
     }
 }
 
-/// Bytes of a line of a part.
+/// Bytes of a line of a part of an operand, and of a half.
 pub(super) const LINE: u32 = 128;
+const HALF: u32 = 2;
 
 impl Code<'_> {
     /// The first thread makes the barriers.
@@ -118,8 +123,11 @@ impl Code<'_> {
 
     /// Brings the window of a load: by bulk copies, which one thread issues, or element by element.
     pub(super) fn bring(&mut self, ring: usize) -> Option<()> {
+        if self.plan.loads[ring].staged {
+            return self.bring_staged(ring);
+        }
         if !self.plan.loads[ring].by_threads() {
-            self.only_if_leads(|c| c.copy_window(ring))?;
+            self.only_if_leads(ring, |c| c.copy_window(ring))?;
             self.end_producers(ring)?;
             self.advance(ring);
             return Some(());
@@ -135,26 +143,26 @@ impl Code<'_> {
         self.gather_window(ring)?;
         self.b.bra(next);
         self.b.place(copies);
-        self.only_if_leads(|c| c.copy_window(ring))?;
+        self.only_if_leads(ring, |c| c.copy_window(ring))?;
         self.b.place(next);
         self.advance(ring);
         Some(())
     }
 
-    /// Runs `body` on the thread that issues bulk copies: the only one, where threads bring nothing themselves.
-    fn only_if_leads(&mut self, body: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
-        if !self.plan.all_threads {
+    /// Runs `body` on the thread that issues bulk copies of a ring.
+    pub(super) fn only_if_leads(&mut self, ring: usize, body: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
+        if !self.plan.all_threads && self.leads.len() == 1 {
             return body(self);
         }
-        let skip = self.b.label();
-        self.b.bra_if(self.leads, false, skip);
+        let (leads, skip) = (self.leads[ring % self.leads.len()], self.b.label());
+        self.b.bra_if(leads, false, skip);
         body(self)?;
         self.b.place(skip);
         Some(())
     }
 
     /// The bulk copies of a window, or of its pages.
-    fn copy_window(&mut self, ring: usize) -> Option<()> {
+    pub(super) fn copy_window(&mut self, ring: usize) -> Option<()> {
         let (_, full, free) = self.slot(ring);
         let [_, phase] = self.state(ring);
         let parity = self.u32(Arith::Xor, phase, 1);
@@ -164,8 +172,13 @@ impl Code<'_> {
         if let OperandSource::Pages(pages) = &load.source {
             return self.copy_pages(ring, pages, [column, row]);
         }
-        let Ring { parts, lines, .. } = self.rings[ring];
-        self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[Src::Addr(full), Src::Imm(u64::from(parts * lines * LINE))]);
+        let Ring { parts, lines, width, element, .. } = self.rings[ring];
+        self.b.sm90(Sm90::MbarrierArriveExpectTx, &[], &[Src::Addr(full), Src::Imm(u64::from(parts * lines * width))]);
+        // What bulk copies count are halves.
+        let column = match element {
+            1 => self.u32(Arith::Shr, column, 1),
+            of => self.u32(Arith::Shl, column, (of / HALF).ilog2()),
+        };
         self.copy_box(ring, 0, [column, row]);
         Some(())
     }
@@ -173,11 +186,11 @@ impl Code<'_> {
     /// The bulk copies of the parts of some lines of a slot.
     pub(super) fn copy_box(&mut self, ring: usize, line: u32, [column, row]: [VReg; 2]) {
         let (to, full, _) = self.slot(ring);
-        let Ring { parts, part, .. } = self.rings[ring];
+        let Ring { parts, part, width, .. } = self.rings[ring];
         let map = self.maps[ring];
         for n in 0..parts {
-            let to = self.u32(Arith::Add, to, n * part + line * LINE);
-            let column = self.u32(Arith::Add, column, n * PART);
+            let to = self.u32(Arith::Add, to, n * part + line * width);
+            let column = self.u32(Arith::Add, column, n * width / HALF);
             let srcs = [Src::Addr(Address::at(to)), map.into(), column.into(), row.into(), Src::Addr(full)];
             self.b.sm90(Sm90::TensorLoad(2), &[], &srcs);
         }

@@ -1,11 +1,11 @@
 //! Products whose tiles stay in registers ([`ptoc_opt::fragments`]): attention, parts of k, groups of problems.
 //!
 //! The statements of a block are walked twice. The producer walks loops and scalar code, and brings the window of each
-//! load to a ring of slots in shared memory: one thread by bulk copies, or all of it by elements. Consumers,
-//! warp-groups with 64 rows of the block each, walk all of it: tiles are fragments in their registers, in the
-//! arrangement of the unit's sums. A column of a fragment is in four threads of a warp, which exchange what a reduction
-//! of rows asks for; whatever else is done row by row needs nobody else. Weights of a product are its left operand as
-//! they stand.
+//! load to a ring of slots in shared memory: a thread for each ring by bulk copies, or all of it by elements.
+//! Consumers, warp-groups with 64 rows of the block each, walk all of it: tiles are fragments in their registers, in
+//! the arrangement of the unit's sums. A column of a fragment is in four threads of a warp, which exchange what a
+//! reduction of rows asks for; whatever else is done row by row needs nobody else. Weights of a product are its left
+//! operand as they stand.
 
 mod accumulated;
 mod arguments;
@@ -15,6 +15,8 @@ mod elements;
 mod exponentials;
 mod gathered;
 mod loads;
+mod narrow;
+mod nibbles;
 mod pages;
 mod pending;
 mod pipelined;
@@ -23,6 +25,7 @@ mod reductions;
 mod registers;
 mod rows;
 mod scalars;
+mod staged;
 mod statements;
 mod store;
 
@@ -40,7 +43,7 @@ use ptoc_ir::analysis::poly::Definitions;
 use ptoc_ir::loops::Module;
 use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, Value};
 use ptoc_opt::contraction::{From, product};
-use ptoc_opt::fragments::FragmentKernel;
+use ptoc_opt::fragments::{FragmentKernel, OperandLoad};
 use ptoc_ptx::{
     Address, Arith, Builder, Class, Cmp, Label, Op as Ptx, PtxKernel, Round, Sm90, Space, Special, Src, Symbol, Type,
     VReg,
@@ -51,6 +54,9 @@ use rustc_hash::FxHashMap;
 /// Threads of a warp-group, and its rows.
 const GROUP: u32 = 128;
 const ROWS: u32 = 64;
+
+/// Warps of a warp-group.
+const WARPS: u32 = 4;
 
 /// What slots are multiples of: the swizzle's pattern.
 const PATTERN: u32 = 1024;
@@ -70,8 +76,8 @@ struct Code<'k> {
     maps: Vec<VReg>,
     /// Predicates that bulk copies can bring the arrays of windows, where a launch says so.
     mapped: Vec<Option<VReg>>,
-    /// The predicate of the thread that issues bulk copies.
-    leads: VReg,
+    /// Predicates of the threads that issue bulk copies: rings take turns among them.
+    leads: Vec<VReg>,
     /// The end, the status, the block's number and the number of CTAs: of blocks whose checks may fail.
     done: Label,
     status: VReg,
@@ -202,7 +208,7 @@ fn kernel_code(
     let done = b.label();
     let mut code = Code {
         mapped,
-        leads: yes,
+        leads: Vec::new(),
         done,
         status,
         block: thread,
@@ -265,10 +271,17 @@ impl Code<'_> {
         if let Some([count, _]) = registers.moved {
             self.b.sm90(Sm90::SetMaxReg { inc: false, count }, &[], &[]);
         }
-        // Bulk copies are one thread's work; all walk where some windows are brought element by element.
-        self.leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
+        // Bulk copies of a ring are one thread's work, those of other rings another warp's: to wait for a slot and to
+        // issue its copies takes longer than a small step computes. Where an entry of a table is none, everything ends
+        // at its window, so all copies are one thread's then. All threads walk where some windows are brought element
+        // by element.
+        let paged = self.plan.loads.iter().any(OperandLoad::is_paged);
+        let warps = if paged { 1 } else { (self.rings.len() as u32).clamp(1, WARPS) };
+        let leads = |c: &mut Self, warp: u32| c.b.setp(Cmp::Eq, Type::U32, c.thread, Src::Imm((32 * warp).into()));
+        self.leads = (0..warps).map(|warp| leads(self, warp)).collect();
         if !self.plan.all_threads {
-            self.b.bra_if(self.leads, false, done);
+            let walks = if warps > 1 { self.first } else { self.leads[0] };
+            self.b.bra_if(walks, false, done);
         }
         self.start_rings();
         let known = self.values.clone();

@@ -5,7 +5,7 @@
 
 use super::Code;
 use ptoc_ir::tile::{Op, Operand, Tile};
-use ptoc_opt::contraction::product;
+use ptoc_opt::contraction::{From, product};
 use ptoc_opt::fragments::ramp;
 use ptoc_ptx::Sm90;
 
@@ -61,6 +61,11 @@ impl Code<'_> {
     /// Waits for what a statement touches. Behind branches the same products are under way on every path.
     pub(super) fn settle_for(&mut self, op: &Op) {
         match op {
+            // Products that go on where the newest one stands are done in order; what is in the way is in registers of
+            // the left operand.
+            op if product(op).is_some_and(|(p, start)| start == From::Acc && self.is_newest(p.d.tile)) => {
+                self.settle(&product(op).map(|(p, _)| p.a.tile).into_iter().collect::<Vec<_>>());
+            }
             Op::Inst(inst) => {
                 let tiles: Vec<Tile> = inst.operands.iter().filter_map(tile).collect();
                 self.settle(&tiles);
@@ -79,6 +84,11 @@ impl Code<'_> {
             Op::If(_) => self.wait_for_products(),
             _ => {}
         }
+    }
+
+    /// Whether the newest product under way has these sums.
+    fn is_newest(&self, sums: Tile) -> bool {
+        self.pending.last().is_some_and(|p| p.tiles.first() == Some(&sums))
     }
 
     /// Whether a statement waits for what it touches alone: it is no loop and no product, and has none inside but loops

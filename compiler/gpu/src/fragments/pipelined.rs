@@ -31,7 +31,8 @@ pub(super) struct Ahead {
 impl Code<'_> {
     /// Whether these are all rows or columns of a tile here.
     pub(super) fn is_whole(&self, valid: Value) -> bool {
-        self.steady.is_some() && self.plan.blocks.get(&valid).copied() == self.steady
+        let steady = self.steady.is_some() && self.plan.blocks.get(&valid).copied() == self.steady;
+        steady || self.plan.whole.contains(&valid)
     }
 
     /// The product of a loop that can be issued ahead.

@@ -33,7 +33,9 @@ impl Code<'_> {
             None => {
                 self.fill(&p.a, 0)?;
                 let valid = self.value(p.b.valid.0)?;
-                if self.defs.number(p.b.valid.0) != Some(p.b.rows.into()) && !self.is_whole(p.b.valid.0) {
+                // Lines along the depth have zeros beyond it.
+                let across = !self.rings[right].turned;
+                if across && self.defs.number(p.b.valid.0) != Some(p.b.rows.into()) && !self.is_whole(p.b.valid.0) {
                     let valid = self.long_reg(valid);
                     self.clear_lines(right, valid);
                 }

@@ -1,10 +1,10 @@
 //! The statements of a block, as both roles walk them.
 
 use super::Code;
-use ptoc_ir::tile::{For, If, Inst, Op, Operand, Region, Stmt, Tile};
+use ptoc_ir::tile::{For, If, Inst, Op, Operand, Region, Stmt, Tile, TileRef};
 use ptoc_isa::Sem;
 use ptoc_opt::contraction;
-use ptoc_opt::fragments::{Fragment, Ramp, filled_by, fragment, ordered, ramp};
+use ptoc_opt::fragments::{Fragment, Ramp, filled_by, first_column, fragment, ordered, ramp};
 use ptoc_ptx::{Arith, Class, Cmp, Op as Ptx, Src, Type, VReg};
 use ptoc_tensor::DType;
 
@@ -58,6 +58,7 @@ impl Code<'_> {
                     let ring = self.rings.iter().position(|r| r.filled == filled)?;
                     match self.produces {
                         true => self.bring(ring),
+                        false if self.plan.loads[ring].staged => self.take_nibbles(ring, copy),
                         false if self.plan.loads[ring].is_listed() => {
                             self.wait_for(ring);
                             Some(())
@@ -134,13 +135,18 @@ impl Code<'_> {
         match (inst.instr.get().sem, &inst.operands[..]) {
             (Sem::Load, [Operand::Tile(t), Operand::View(v)]) => {
                 match self.rings.iter().position(|r| r.filled == t.tile) {
+                    Some(ring) if self.plan.loads[ring].staged => self.take_staged(ring, t, v)?,
                     Some(ring) => self.wait_for(ring),
                     None => self.load(t, v)?,
                 }
                 Some(())
             }
             // On the way from a window that is there.
-            (Sem::Move, [_, Operand::Tile(a)]) if self.rings.iter().any(|r| r.filled == a.tile) => Some(()),
+            (Sem::Move, [_, Operand::Tile(a)])
+                if self.rings.iter().any(|r| r.filled == a.tile && r.operand != a.tile) =>
+            {
+                Some(())
+            }
             (Sem::Move, [Operand::Tile(d), Operand::Tile(a)]) => {
                 let (from, to) = (self.tile(a.tile)?, self.tile(d.tile)?);
                 for (from, to) in from.into_iter().zip(to) {
@@ -160,7 +166,8 @@ impl Code<'_> {
         }
     }
 
-    /// The registers of a tile. Of two narrow elements a register has both; of truth values each is a predicate.
+    /// The registers of a tile. Of two narrow elements a register has both, of bytes as numbers of 16 bits; of truth
+    /// values each is a predicate.
     pub(super) fn tile(&mut self, tile: Tile) -> Option<Vec<VReg>> {
         if let Some(known) = self.tiles.get(&tile) {
             return Some(known.clone());
@@ -170,7 +177,7 @@ impl Code<'_> {
             DType::F32 => (count, Class::F32),
             DType::I32 => (count, Class::B32),
             DType::Bool => (count, Class::Pred),
-            DType::F16 | DType::BF16 => (count / 2, Class::B32),
+            DType::F16 | DType::BF16 | DType::U8 | DType::I8 => (count / 2, Class::B32),
             _ => return None,
         };
         let regs: Vec<VReg> = (0..count).map(|_| self.b.reg(class)).collect();
@@ -180,6 +187,15 @@ impl Code<'_> {
 
     pub(super) fn layout(&self, tile: Tile) -> Option<Fragment> {
         fragment(self.kernel, tile, self.plan.rows)
+    }
+
+    /// The registers of the columns that a reference names, and how those lie.
+    pub(super) fn part(&mut self, t: &TileRef) -> Option<(Vec<VReg>, Fragment)> {
+        let regs = self.tile(t.tile)?;
+        let Fragment::Full(columns) = self.layout(t.tile)? else { return Some((regs, self.layout(t.tile)?)) };
+        let first = first_column(self.kernel, &self.defs, t)?;
+        let [first, count] = [first, t.cols].map(|c| regs.len() * c as usize / columns as usize);
+        Some((regs[first..][..count].to_vec(), Fragment::Full(t.cols)))
     }
 
     /// Fills a column or a row by what is computed of the number of each element.

@@ -21,7 +21,7 @@ impl Code<'_> {
             return self.store_line(view, a);
         }
         let size = dtype.size() as u64;
-        let regs = self.tile(a.tile)?;
+        let (regs, _) = self.part(a)?;
         let strides = [self.value(view.strides[0])?, self.value(view.strides[1])?];
         let (offset, valid) = (self.value(view.offset)?, [self.value(a.valid.0)?, self.value(a.valid.1)?]);
         let (row, column) = (self.long(self.row), self.long(self.column));
@@ -138,12 +138,14 @@ impl Code<'_> {
         let (ty, class) = match dtype {
             DType::F32 => (Type::F32, Class::F32),
             DType::I32 => (Type::B32, Class::B32),
+            DType::U8 | DType::I8 => (Type::U8, Class::B32),
             _ => (Type::B16, Class::B16),
         };
         let mut loaded = Vec::new();
         for place in self.places(view, t)? {
             let reg = self.b.reg(class);
-            self.b.set(reg, ty, Src::Imm(0));
+            let zero = if ty == Type::U8 { Type::B32 } else { ty };
+            self.b.set(reg, zero, Src::Imm(0));
             self.b.guard = Some((place.inside, true));
             self.b.push(Ptx::Ld(Space::Global, ty), &[reg], &[Src::Addr(Address::at(place.at))]);
             self.b.guard = None;
@@ -154,6 +156,12 @@ impl Code<'_> {
             Type::B16 => {
                 for (reg, pair) in regs.into_iter().zip(loaded.chunks(2)) {
                     let word = self.b.pack(pair[0], pair[1]);
+                    self.b.set(reg, Type::B32, word);
+                }
+            }
+            Type::U8 => {
+                for (reg, pair) in regs.into_iter().zip(loaded.chunks(2)) {
+                    let word = self.beside(pair[0], pair[1]);
                     self.b.set(reg, Type::B32, word);
                 }
             }
@@ -176,16 +184,21 @@ impl Code<'_> {
             Fragment::Column => (vec![0, 8], vec![0]),
             Fragment::Row(c) => (vec![0], (0..u64::from(c) / 4).map(|n| n / 2 * 8 + n % 2).collect()),
         };
-        let start = self.b.arith(Arith::MadLo, Type::U64, &[offset, Src::Imm(size), base.into()]);
+        // What is the same in all iterations of a loop comes first: the rows of a thread.
+        let start = self.b.arith(Arith::MulLo, Type::U64, &[offset, Src::Imm(size)]);
         let down = self.b.arith(Arith::MulLo, Type::U64, &[strides[0], Src::Imm(size)]);
         let along = self.b.arith(Arith::MulLo, Type::U64, &[strides[1], Src::Imm(size)]);
         let mut of_rows = Vec::new();
         for n in rows {
             let (at, inside) = match of {
-                Fragment::Row(_) => (start, self.b.setp(Cmp::Gt, Type::S64, valid[0], Src::Imm(0))),
+                Fragment::Row(_) => {
+                    let at = self.b.arith(Arith::Add, Type::U64, &[base.into(), start.into()]);
+                    (at, self.b.setp(Cmp::Gt, Type::S64, valid[0], Src::Imm(0)))
+                }
                 _ => {
                     let row = self.b.arith(Arith::Add, Type::U64, &[row.into(), Src::Imm(n)]);
-                    let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), down.into(), start.into()]);
+                    let at = self.b.arith(Arith::MadLo, Type::U64, &[row.into(), down.into(), base.into()]);
+                    let at = self.b.arith(Arith::Add, Type::U64, &[at.into(), start.into()]);
                     (at, self.b.setp(Cmp::Lt, Type::S64, row, valid[0]))
                 }
             };

@@ -117,15 +117,20 @@ impl OperandSide {
     }
 }
 
-/// The map of halves by boxes of a matrix whose lines are swizzled by 128 bytes.
+/// The map of halves by boxes of a matrix whose lines, of 128 bytes or fewer, are swizzled by what they have.
 pub(crate) fn map(base: u64, dims: Vec<u64>, strides: Vec<u64>, tile: [u32; 2]) -> TensorMap {
+    let swizzle = match tile[0] {
+        16 => Swizzle::B32,
+        32 => Swizzle::B64,
+        _ => Swizzle::B128,
+    };
     let tile = tile.into_iter().chain(std::iter::repeat(1)).take(dims.len()).collect();
-    TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle: Swizzle::B128, tf32: false }
+    TensorMap { base, dtype: Type::F16, dims, strides, tile, swizzle, tf32: false }
 }
 
 /// The map of numbers of f32, which become TF32 on their way.
 fn words(base: u64, dims: Vec<u64>, strides: Vec<u64>, tile: [u32; 2]) -> TensorMap {
-    TensorMap { dtype: Type::F32, tf32: true, ..map(base, dims, strides, tile) }
+    TensorMap { dtype: Type::F32, tf32: true, swizzle: Swizzle::B128, ..map(base, dims, strides, tile) }
 }
 
 /// What a launch of a product is computed from.

@@ -1,5 +1,5 @@
 //! What is fused before tiles are looked at: products that are added to a tile, exponentials of differences from a
-//! column or a row.
+//! column or a row. ([`super::rearranged`] has what is converted or transposed on its way.)
 //!
 //! `mixed = matmul(weights, values) + mixed * fade` is a product that starts at zero, and an addition of each element.
 //! A unit whose accumulator is in registers starts at `mixed * fade` as well: no registers for a product of its own, no
@@ -8,6 +8,7 @@
 //!
 //! `exp(score - peak)` is one instruction of the table, which a special function unit takes a multiply-add for.
 
+use super::rearranged::rearranged;
 use crate::contraction::{From, moved, product};
 use ptoc_ir::tile::{Inst, InstAttrs, Kernel, Op, Operand, Region, Stmt, Tile, TileRef};
 use ptoc_isa::{BinOp, Expr, Sem, ShapeRule, TABLE, UnOp, lookup};
@@ -25,7 +26,7 @@ pub(super) fn fused(kernel: &Kernel) -> Option<Kernel> {
 }
 
 /// Reads and writes of each tile.
-type Uses = FxHashMap<Tile, [u32; 2]>;
+pub(super) type Uses = FxHashMap<Tile, [u32; 2]>;
 
 fn count(kernel: &Kernel, region: &Region, uses: &mut Uses) {
     for stmt in region {
@@ -39,7 +40,8 @@ fn count(kernel: &Kernel, region: &Region, uses: &mut Uses) {
 }
 
 fn rewrite(kernel: &Kernel, region: &mut Region, uses: &Uses) -> bool {
-    let mut changed = differences(kernel, region, uses);
+    let mut changed = rearranged(kernel, region, uses);
+    changed |= differences(kernel, region, uses);
     while let Some(sum) = region.iter().enumerate().find_map(|(at, _)| addition(kernel, region, at, uses)) {
         replace(kernel, region, sum, uses);
         changed = true;
@@ -100,12 +102,12 @@ fn difference(kernel: &Kernel, region: &[Stmt], at: usize, uses: &Uses) -> Optio
 }
 
 /// Whether a statement writes a tile.
-fn writes(kernel: &Kernel, stmt: &Stmt, tile: Tile) -> bool {
+pub(super) fn writes(kernel: &Kernel, stmt: &Stmt, tile: Tile) -> bool {
     tile_accesses(kernel, stmt).iter().any(|(mode, t)| *mode == AccessMode::Write && t.tile == tile)
 }
 
 /// Whether these statements, which neither branch nor repeat, leave tiles as they are.
-fn unchanged(kernel: &Kernel, between: &[Stmt], tiles: [Tile; 2]) -> bool {
+pub(super) fn unchanged(kernel: &Kernel, between: &[Stmt], tiles: [Tile; 2]) -> bool {
     between.iter().all(|s| {
         let simple = s.op.is_pure() || matches!(s.op, Op::Inst(_) | Op::Alloc { .. });
         simple && !tiles.iter().any(|t| writes(kernel, s, *t))
@@ -178,7 +180,7 @@ fn replace(
     region.remove(at);
 }
 
-fn inst(name: &str, operands: Vec<Operand>) -> Op {
+pub(super) fn inst(name: &str, operands: Vec<Operand>) -> Op {
     let instr = lookup(name).expect("an instruction of the table");
     Op::Inst(Box::new(Inst { instr, operands, scratch: Vec::new(), attrs: InstAttrs::default() }))
 }

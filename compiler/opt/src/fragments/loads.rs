@@ -1,6 +1,6 @@
 //! Operands that are windows of arrays: where they lie, as boxes of an array whose rows are dense.
 
-use super::{Finder, Pages, TableRows, UNIT_ROWS, no};
+use super::{Finder, Nibbles, Pages, TableRows, UNIT_ROWS, no};
 use crate::contraction::{From, load, moved, product};
 use crate::matrix_unit::{Number, launch_number};
 use ptoc_ir::analysis::poly::Poly;
@@ -8,7 +8,7 @@ use ptoc_ir::tile::{NestAccess, Op, Region, Stmt, TensorDir, TensorId, Tile, Til
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
 
-/// An operand that bulk copies bring.
+/// An operand that bulk copies bring, or a tile that is computed with.
 #[derive(Clone, Debug)]
 pub struct OperandLoad {
     /// The operand.
@@ -40,6 +40,10 @@ pub struct OperandLoad {
     pub depth: Option<usize>,
     /// Slots of shared memory: iterations that the author wants under way at once; 1 outside of loops.
     pub slots: u32,
+    /// Bytes of an element.
+    pub element: u32,
+    /// It is no operand: threads take their elements from its slots, and compute with them.
+    pub staged: bool,
 }
 
 /// What an operand is loaded from.
@@ -51,10 +55,16 @@ pub enum OperandSource {
     Pages(Pages),
     /// Rows that a table lists, of which some may be missing.
     Rows(TableRows),
+    /// Half bytes of rows, to be computed with.
+    Nibbles(Nibbles),
 }
 
-/// Elements of a part of a line: 128 bytes, what swizzles exchange within.
-pub const PART: u32 = 64;
+/// Bytes of a part of a line, what swizzles exchange within, and how many factors of products those are.
+pub const PART_BYTES: u32 = 128;
+/// See above.
+pub const PART: u32 = PART_BYTES / FACTOR;
+/// Bytes of a factor.
+pub(super) const FACTOR: u32 = 2;
 
 /// What parts are multiples of: the swizzle's pattern.
 const PATTERN: u32 = 1024;
@@ -70,18 +80,23 @@ const LEAST: u32 = 3;
 impl OperandLoad {
     /// Parts of each line.
     pub fn parts(&self) -> u32 {
-        self.length.div_ceil(PART)
+        (self.length * self.element).div_ceil(PART_BYTES)
+    }
+
+    /// Bytes of a part of a line: 128, or of tiles that are computed with as few as they have.
+    pub fn line_bytes(&self) -> u32 {
+        if self.staged { PART_BYTES.min(self.length * self.element) } else { PART_BYTES }
     }
 
     /// Bytes of the parts of all lines that lie in front of the next ones.
     pub fn part_bytes(&self) -> u32 {
-        (self.held * 2 * PART).next_multiple_of(PATTERN)
+        (self.held * self.line_bytes()).next_multiple_of(PATTERN)
     }
 
     /// Lines that a bulk copy brings.
     pub fn box_lines(&self) -> u32 {
         match &self.source {
-            OperandSource::Window(_) | OperandSource::Rows(_) => self.lines,
+            OperandSource::Window(_) | OperandSource::Rows(_) | OperandSource::Nibbles(_) => self.lines,
             OperandSource::Pages(pages) => pages.lines,
         }
     }
@@ -89,12 +104,22 @@ impl OperandLoad {
     /// Threads bring some windows element by element: of arrays that bulk copies cannot bring, and those that are less
     /// deep than others.
     pub fn by_threads(&self) -> bool {
-        !self.aligned || self.depth.is_some() || self.is_listed()
+        !self.staged && (!self.aligned || self.depth.is_some() || self.is_listed())
+    }
+
+    /// The launch says whether bulk copies can bring its array. Where they cannot, threads load what they compute with.
+    pub fn is_told(&self) -> bool {
+        self.by_threads() || !self.aligned
     }
 
     /// Bulk copies bring none of its windows: its rows are anywhere.
     pub fn is_listed(&self) -> bool {
         matches!(self.source, OperandSource::Rows(_))
+    }
+
+    /// Its pages are looked up in a table, whose entries are checked.
+    pub fn is_paged(&self) -> bool {
+        matches!(self.source, OperandSource::Pages(_))
     }
 
     /// Bytes of all slots, and of two barriers each.
@@ -103,8 +128,8 @@ impl OperandLoad {
     }
 }
 
-/// What rows of an array are multiples of, in elements of two bytes: 16 bytes, for bulk copies.
-const ALIGNED: i64 = 8;
+/// What rows of an array are multiples of, in bytes, for bulk copies.
+const ALIGNED: i64 = 16;
 
 impl Finder<'_> {
     /// As many slots as the author's stages, and as shared memory has room for: of two CTAs where a block has the rows
@@ -115,11 +140,16 @@ impl Finder<'_> {
         if self.rows <= 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) && self.loads.iter().all(enough) {
             return Ok(());
         }
-        self.loads.iter_mut().zip(wanted).for_each(|(load, slots)| load.slots = slots);
-        match self.shrink(capacity) {
-            true => Ok(()),
-            false => no("operands of its products do not fit into shared memory"),
+        self.loads.iter_mut().zip(&wanted).for_each(|(load, slots)| load.slots = *slots);
+        if self.shrink(capacity) {
+            return Ok(());
         }
+        if !self.loads.iter().any(|l| l.staged) {
+            return no("operands of its products do not fit into shared memory");
+        }
+        self.loads.iter_mut().zip(wanted).for_each(|(load, slots)| load.slots = slots);
+        self.loads.retain(|l| !l.staged);
+        self.slots(capacity)
     }
 
     /// Takes slots away until the rest has room; whether it has.
@@ -144,8 +174,13 @@ impl Finder<'_> {
             if let Op::Copy(copy) = &stmt.op
                 && copy.dst.tile().is_some()
             {
-                let (tile, place) = self.pages(copy, stmt.span)?;
-                self.operand(&tile, place, region, slots)?;
+                match self.nibbles(copy, slots) {
+                    Some(nibbles) => self.loads.push(nibbles),
+                    None => {
+                        let (tile, place) = self.pages(copy, stmt.span)?;
+                        self.operand(&tile, place, region, slots)?;
+                    }
+                }
             }
             match &stmt.op {
                 Op::For(f) => {
@@ -163,6 +198,7 @@ impl Finder<'_> {
         let name = &self.kernel.tensors[view.tensor].name;
         if self.is_beside(tile, view) && self.moved_on(tile, region).is_none() {
             self.beside.insert(tile.tile);
+            self.stage(tile, view, slots);
             return Ok(());
         }
         let place = self.place(tile, view).ok_or_else(|| {
@@ -219,13 +255,13 @@ impl Finder<'_> {
     fn is_beside(&self, tile: &TileRef, view: &ViewRef) -> bool {
         let tensor = &self.kernel.tensors[view.tensor];
         let (loc, dtype) = self.ty(tile.tile);
-        let known = matches!(dtype, DType::F32 | DType::I32 | DType::F16 | DType::BF16);
+        let known = matches!(dtype, DType::F32 | DType::I32 | DType::F16 | DType::BF16 | DType::U8 | DType::I8);
         let same = dtype == tensor.dtype && view.shape[..] == [tile.valid.0, tile.valid.1] && view.strides.len() == 2;
         loc == Loc::Vec && known && same && tensor.dir == TensorDir::In && self.fragment(tile.tile).is_ok()
     }
 
     /// The window as lines of an array with dense rows.
-    fn place(&self, tile: &TileRef, view: &ViewRef) -> Option<OperandLoad> {
+    pub(super) fn place(&self, tile: &TileRef, view: &ViewRef) -> Option<OperandLoad> {
         let [rows, cols] = view.shape[..] else { return None };
         if (rows, cols) != tile.valid || view.strides.len() != 2 {
             return None;
@@ -234,7 +270,8 @@ impl Finder<'_> {
         let turned = strides[1].number() != Some(1);
         let (dense, pitch) = if turned { (&strides[0], &strides[1]) } else { (&strides[1], &strides[0]) };
         let (lines, length) = if turned { (tile.cols, tile.rows) } else { (tile.rows, tile.cols) };
-        let aligned = pitch.terms().iter().all(|(_, n)| n % ALIGNED == 0);
+        let element = self.kernel.tensors[view.tensor].dtype.size() as u32;
+        let aligned = pitch.terms().iter().all(|(_, n)| n * i64::from(element) % ALIGNED == 0);
         if dense.number() != Some(1) || pitch.terms().len() != 1 || lines > 256 {
             return None;
         }
@@ -258,6 +295,8 @@ impl Finder<'_> {
             aligned,
             depth,
             slots,
+            element,
+            staged: false,
         })
     }
 }

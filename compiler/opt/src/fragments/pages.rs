@@ -1,6 +1,7 @@
 //! Operands that are pages of an array, or rows, as a table lists them: a paged cache of keys and values, neighbours of
 //! sites in a sparse convolution; results whose rows go where a table says.
 
+use super::loads::FACTOR;
 use super::{Finder, OperandLoad, OperandSource, no};
 use crate::matrix_unit::launch_number;
 use ptoc_diagnostics::Span;
@@ -152,6 +153,8 @@ impl Finder<'_> {
             aligned: true,
             depth: None,
             slots: 1,
+            element: FACTOR,
+            staged: false,
         };
         Some((*tile, load))
     }
@@ -181,6 +184,8 @@ impl Finder<'_> {
             aligned: false,
             depth: None,
             slots: 1,
+            element: FACTOR,
+            staged: false,
         };
         Some((tile, load))
     }

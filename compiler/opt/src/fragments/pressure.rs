@@ -37,11 +37,15 @@ impl Finder<'_> {
     fn registers(&self, tile: Tile) -> u32 {
         let (loc, dtype) = self.ty(tile);
         match self.fragment(tile) {
-            _ if loc == Loc::Right || self.loads.iter().any(|l| [l.operand, l.filled].contains(&tile)) => 0,
+            _ if loc == Loc::Right || self.loads.iter().any(|l| !l.staged && [l.operand, l.filled].contains(&tile)) => {
+                0
+            }
             // Copies of other registers are those.
             _ if !self.computed.contains(&tile) => 0,
             // Truth values are used where they are made.
             _ if dtype == DType::Bool => 0,
+            // Bytes have 16 bits each.
+            Ok(fragment) if dtype.size() == 1 => fragment.elements() / 2,
             Ok(fragment) => fragment.elements() * dtype.size() as u32 / 4,
             Err(_) => 0,
         }

@@ -62,6 +62,35 @@ impl Finder<'_> {
         rest.symbols().find(|n| of(n) == Some(true))
     }
 
+    /// Whether `min(whole - size * n, size)` is `size` for every block: the launch has checked that a multiple of it is
+    /// divided. Blocks are not empty.
+    pub(super) fn divides(&self, v: Value) -> Option<bool> {
+        let (x, y) = self.defs.binary(v, BinOp::Min)?;
+        let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
+            (None, Some(n)) => (x, n),
+            (Some(n), None) => (y, n),
+            _ => return None,
+        };
+        let rest = self.defs.poly(rest)?;
+        let multiple = |p: &Poly| p.terms().iter().all(|(_, n)| n % size == 0);
+        if size < 1 || multiple(&rest) {
+            return Some(size > 0);
+        }
+        // What the launch has found equal stands for each other.
+        let equal = self.kernel.prologue.iter().filter_map(|stmt| match &stmt.op {
+            Op::Check { cond, .. } => match self.defs.of(*cond)? {
+                Op::Compare { op: CmpOp::Eq, a, b, .. } => Some([(*a, *b), (*b, *a)]),
+                _ => None,
+            },
+            _ => None,
+        });
+        let replaced = |(from, to): (Value, Value)| {
+            let (step, others) = rest.split(self.defs.poly(from)?.symbol_alone()?)?;
+            others.plus(&step.times(&self.defs.poly(to)?)?, 1)
+        };
+        Some(equal.flatten().filter_map(replaced).any(|p| multiple(&p)))
+    }
+
     pub(super) fn pure(&self, region: &Region) -> Result<(), String> {
         region.iter().filter(|s| s.op.is_pure()).try_for_each(|s| self.scalar(&s.op))
     }

@@ -1,10 +1,12 @@
 //! What may happen to tiles between products: everything that a thread does with its own elements of a row, and with
 //! those of the three threads that share its rows.
 
-use super::{Finder, Fragment, OperandLoad, ScatteredRows, filled_by, no, ramp, scattered};
+use super::{Finder, Fragment, OperandLoad, OperandSource, ScatteredRows, filled_by, no, ramp, scattered};
 use crate::contraction::{self, From, Product};
 use ptoc_ir::formula;
-use ptoc_ir::tile::{Copy, Inst, InstAttrs, Op, Operand, Region, TensorDir, TensorId, Tile, TileRef, Ty, ViewRef};
+use ptoc_ir::tile::{
+    Copy, Inst, InstAttrs, Op, Operand, Region, TensorDir, TensorId, Tile, TileRef, Ty, Value, ViewRef,
+};
 use ptoc_isa::{BinOp, Expr, Loc, Read, Reduce, RoundMode, Sem, To, UnOp};
 use ptoc_placement::access::{AccessMode, inst_operands};
 use ptoc_tensor::DType;
@@ -41,8 +43,8 @@ impl Finder<'_> {
                 Op::Check { .. } => self.checks = true,
                 // Those were looked at as loads. Entries of pages are checked.
                 Op::Copy(_) if filled_by(&stmt.op).is_some_and(|t| self.is_loaded(t)) => {
-                    let listed = |l: &OperandLoad| Some(l.filled) == filled_by(&stmt.op) && l.is_listed();
-                    self.checks |= !self.loads.iter().any(listed);
+                    let paged = |l: &OperandLoad| Some(l.filled) == filled_by(&stmt.op) && l.is_paged();
+                    self.checks |= self.loads.iter().any(paged);
                 }
                 Op::Copy(copy) => self.scattered(copy)?,
                 _ => return no("there is more in the kernel than products and what is done row by row"),
@@ -62,6 +64,10 @@ impl Finder<'_> {
                     _ => None,
                 }));
             }
+            Op::Copy(_) => {
+                let staged = |t: &Tile| self.loads.iter().any(|l| l.staged && l.filled == *t);
+                self.computed.extend(filled_by(op).filter(staged));
+            }
             Op::For(f) => self.computed.extend(ramp(f, &self.defs).map(|ramp| ramp.tile.tile)),
             _ => {}
         }
@@ -73,9 +79,29 @@ impl Finder<'_> {
         matches!(loc, Loc::Vec | Loc::Acc) && matches!(dtype, DType::F32 | DType::I32 | DType::Bool)
     }
 
+    /// The digits of a constant.
+    fn digits(&self, v: Value) -> Option<u64> {
+        match self.defs.of(v)? {
+            Op::Const { value, .. } => Some(value.bits),
+            _ => None,
+        }
+    }
+
+    /// Integers of 8 bits, each in a register.
+    fn bytes(&self, t: TileRef) -> bool {
+        let (loc, dtype) = self.ty(t.tile);
+        loc == Loc::Vec && is_byte(dtype)
+    }
+
     fn inst(&mut self, inst: &Inst, op: &Op, region: &Region) -> Result<(), String> {
         let row = inst.instr.get();
         let plain = inst.attrs == InstAttrs::default();
+        // Of other instructions operands are whole tiles.
+        let by_elements = row.sem == Sem::Store || row.sem.expr().is_some() && row.sem != Sem::Move;
+        let parts = inst.operands.iter().any(|o| matches!(o, Operand::Tile(t) if self.is_part(t)));
+        if parts && (!by_elements || contraction::product(op).is_some()) {
+            return no(format!("{} of a part of a tile has no translation beside products", row.name));
+        }
         if let Some((product, start)) = contraction::product(op) {
             return self.product(&product, start, region);
         }
@@ -128,8 +154,8 @@ impl Finder<'_> {
             && view.strides.len() == 2
             && view.shape[..] == [a.valid.0, a.valid.1]
             && matches!(tensor.dir, TensorDir::Out | TensorDir::InOut)
-            && (dtype == DType::F32 || matches!(self.fragment(a.tile)?, Fragment::Full(_)));
-        self.fragment(a.tile)?;
+            && (dtype == DType::F32 || matches!(self.fragment_of(a)?, Fragment::Full(_)));
+        self.fragment_of(a)?;
         if !fits {
             return no(format!("`{}` is stored of another type or shape, or added to", tensor.name));
         }
@@ -170,8 +196,10 @@ impl Finder<'_> {
             && p.a.valid.1 == p.b.valid.0
             && (p.d.rows, p.d.cols, p.a.cols) == (self.rows, p.b.cols, p.b.rows)
             && p.a.rows == self.rows;
-        if !shapes || !p.d.cols.is_multiple_of(16) || p.d.cols > 256 || !p.a.cols.is_multiple_of(16) {
-            return no("a product has another shape than the unit's: multiples of 16, at most 256 columns");
+        if !shapes || !p.d.cols.is_multiple_of(8) || p.d.cols > 256 || !p.a.cols.is_multiple_of(16) {
+            return no(
+                "a product has another shape than the unit's: at most 256 columns, multiples of 8, and of 16 along k",
+            );
         }
         let sums = matches!(d, (Loc::Acc | Loc::Vec, DType::F32));
         if !sums || a.1 != b.1 || matches!(start, From::Bias(_)) {
@@ -194,7 +222,7 @@ impl Finder<'_> {
                 self.loads[left].depth = Some(1);
                 self.loads[right].depth = Some(0);
             }
-            None if self.loads[right].turned => {
+            None if self.loads[right].turned && !self.ends_with_rows(right, p.b.valid.0) => {
                 return no("the right operand lies along the depth of a product of computed factors");
             }
             None => {}
@@ -202,17 +230,31 @@ impl Finder<'_> {
         Ok(())
     }
 
+    /// Whether a window whose lines are rows of its array has all their elements up to their ends, if it has fewer than
+    /// a tile: bulk copies bring zeros beyond.
+    fn ends_with_rows(&self, load: usize, valid: Value) -> bool {
+        let OperandSource::Window(view) = &self.loads[load].source else { return false };
+        let ends = || {
+            let (rest, _) = self.defs.binary(valid, BinOp::Min)?;
+            let end = self.defs.poly(rest)?.plus(&self.loads[load].at[0], 1)?;
+            Some(end == self.defs.poly(view.strides[1])?)
+        };
+        ends() == Some(true)
+    }
+
     fn elements(&self, inst: &Inst, d: &TileRef, expr: &Expr, sources: &[Operand]) -> Result<(), String> {
         let row = inst.instr.get();
         let why = || format!("{} of this type, shape or mode has no translation beside products", row.name);
-        let kind = self.fragment(d.tile)?;
+        let kind = self.fragment_of(d)?;
         let mut types = vec![self.ty(d.tile).1];
         for (k, source) in sources.iter().enumerate() {
             types.push(match source {
                 Operand::Tile(t) => {
                     let wanted = match row.read(k + 1) {
-                        Read::Whole => self.fragment(t.tile)? == kind,
-                        Read::Column => self.fragment(t.tile)? == Fragment::Column && !matches!(kind, Fragment::Row(_)),
+                        Read::Whole => self.fragment_of(t)? == kind,
+                        Read::Column => self.fragment_of(t)? == Fragment::Column && !matches!(kind, Fragment::Row(_)),
+                        // Of a part of a row the elements are not looked for.
+                        Read::Row if self.is_part(t) || self.is_part(d) => false,
                         Read::Row => match (self.fragment(t.tile)?, kind) {
                             (Fragment::Row(c), Fragment::Full(d) | Fragment::Row(d)) => c == d,
                             _ => false,
@@ -224,13 +266,18 @@ impl Finder<'_> {
                         && self.ty(t.tile).0 == Loc::Vec
                         && self.ty(d.tile).1 == DType::F32
                         && matches!(expr, Expr::Convert(Expr::Arg(1), To::Mode));
-                    if !wanted || !(self.numbers(*t) || widened) {
+                    let shift = k > 0 && shifts(expr);
+                    let bytes = self.bytes(*t) && row.read(k + 1) == Read::Whole;
+                    let halves = self.ty(t.tile) == (Loc::Vec, DType::F16) && is_pairwise(expr);
+                    if !wanted || shift || !(self.numbers(*t) || widened || bytes || halves) {
                         return Err(why());
                     }
                     self.ty(t.tile).1
                 }
                 Operand::Scalar(v) => match self.kernel.values[*v].ty {
                     Ty::D(d @ (DType::F32 | DType::I32 | DType::Bool)) => d,
+                    // Shifts by less than all digits, and masks.
+                    Ty::D(d) if is_byte(d) && self.digits(*v).is_some_and(|n| !shifts(expr) || n < 8) => d,
                     _ => return Err(why()),
                 },
                 Operand::View(_) => return Err(why()),
@@ -248,12 +295,30 @@ impl Finder<'_> {
             Expr::Convert(Expr::Arg(1), To::Mode) => match types[1] {
                 DType::F32 => narrow || types[0] == DType::F32,
                 DType::F16 | DType::BF16 => types[0] == DType::F32,
+                // Halves have all of these, too.
+                d if is_byte(d) => narrow || types[0] == DType::F32,
                 _ => false,
             },
+            _ if types.contains(&DType::F16) => is_pairwise(expr) && types.iter().all(|d| *d == DType::F16),
+            _ if types.iter().any(|d| is_byte(*d)) => is_direct(expr, &types) && types.iter().all(|d| *d == types[0]),
             _ => !narrow && (is_direct(expr, &types) || is_function(expr, &types)) && formula::fits(expr, &types),
         };
         if modes && good { Ok(()) } else { Err(why()) }
     }
+}
+
+fn is_byte(dtype: DType) -> bool {
+    matches!(dtype, DType::U8 | DType::I8)
+}
+
+/// Whether an expression is an instruction on two numbers of f16 at once, each rounded once.
+fn is_pairwise(e: &Expr) -> bool {
+    matches!(e, Expr::Bin(BinOp::Add | BinOp::Sub | BinOp::Mul, Expr::Arg(1), Expr::Arg(2)))
+}
+
+/// Whether an expression is a shift.
+fn shifts(e: &Expr) -> bool {
+    matches!(e, Expr::Bin(BinOp::Shr | BinOp::Shl, ..))
 }
 
 /// Whether an expression of numbers of 32 bits is a function that the lowering has. Exponentials are the unit's own.
@@ -285,6 +350,7 @@ pub fn is_direct(e: &Expr, types: &[DType]) -> bool {
                 BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Max | BinOp::Min => f32 || ty == DType::I32,
                 BinOp::Div => f32,
                 BinOp::And | BinOp::Or | BinOp::Xor => !f32,
+                BinOp::Shr => ty == DType::U8,
                 _ => false,
             };
             known && of(a) && of(b)

@@ -56,6 +56,7 @@ pub(super) fn arith(op: Arith, ty: Type, a: u64, b: u64, c: u64, keep_nan: bool)
     match ty {
         Type::F32 => return single(op, a, b, c, keep_nan),
         Type::F64 => return double(op, a, b, c),
+        Type::F16x2 => return pair(op, a, b, keep_nan),
         _ => {}
     }
     let bits = 8 * ty.size();
@@ -108,6 +109,15 @@ fn single(op: Arith, a: u64, b: u64, c: u64, keep_nan: bool) -> u64 {
         Arith::MinF => of32(if x < y || (x == y && x.is_sign_negative()) { x } else { y }),
         _ => 0,
     }
+}
+
+/// Two numbers of f16, each computed in f32 and rounded, which is as exact as once (24 digits are 2 x 11 and two more).
+fn pair(op: Arith, a: u64, b: u64, keep_nan: bool) -> u64 {
+    let half = |shift: u32| {
+        let wide = |x: u64| convert(Type::F32, Type::F16, Round::None, x >> shift & 0xffff, keep_nan);
+        convert(Type::F16, Type::F32, Round::Rn, single(op, wide(a), wide(b), 0, keep_nan), keep_nan)
+    };
+    half(16) << 16 | half(0)
 }
 
 fn double(op: Arith, a: u64, b: u64, c: u64) -> u64 {

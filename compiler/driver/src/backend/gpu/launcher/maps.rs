@@ -23,25 +23,38 @@ pub(super) fn of(abi: &Abi) -> String {
     for array in &abi.arrays {
         let (pitch, total, tensor) = (number(&array.pitch), number(&array.total), array.tensor);
         let mut base = format!("tensors[{tensor}]");
+        // Elements of a row, then halves of it, which is what the map counts.
+        let halves = |n: &str| match array.element {
+            1 => format!("({n}) / 2"),
+            2 => n.to_owned(),
+            bytes => format!("({n}) * {}", bytes / 2),
+        };
         let _ = write!(
             body,
-            "    pitch = {pitch} < 8 ? 8 : {pitch};\n    rows = {total} / pitch < 1 ? 1 : {total} / pitch;\n",
+            "    pitch = {pitch} < 1 ? 1 : {pitch};\n    rows = {total} / pitch < 1 ? 1 : {total} / pitch;\n",
         );
         if array.told {
             let _ = write!(
                 body,
-                "    words[{told}] = {base} % 16 == 0 && pitch % 8 == 0 && {pitch} == pitch && {total} >= pitch && \
-                 pitch < (INT64_C(1) << 31) && rows < (INT64_C(1) << 31);\n    \
-                 if (!words[{told}]) pitch = {PART}, rows = 1;\n"
+                "    words[{told}] = {base} % 16 == 0 && pitch * {} % 16 == 0 && {pitch} == pitch && \
+                 {total} >= pitch && {} < (INT64_C(1) << 31) && rows < (INT64_C(1) << 31);\n    pitch = {};\n    \
+                 if (!words[{told}]) pitch = {PART}, rows = 1;\n",
+                array.element,
+                halves("pitch"),
+                halves("pitch")
             );
             base = format!("{base} / 16 * 16");
             told += 1;
+        } else {
+            let _ = writeln!(body, "    pitch = {};", halves("pitch"));
         }
         let _ = write!(
             body,
-            "    result = NAME_map(maps + {}, 1, {base}, (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {PART}, \
+            "    if (pitch < 8) pitch = 8;\n    \
+             result = NAME_map(maps + {}, 1, {base}, (uint64_t)pitch, (uint64_t)rows, 2 * (uint64_t)pitch, {}, \
              {}, 0, 0, 0);\n    if (result) return result;\n",
             128 * n,
+            array.width,
             array.lines
         );
         n += 1;

@@ -1,0 +1,150 @@
+//! Instructions on two narrow numbers at once: a register has two neighbours of a row, of f16 or of bytes with 16 bits
+//! each.
+
+use super::Code;
+use super::staged::BOTH;
+use ptoc_ir::tile::{Inst, Op, Operand, TileRef};
+use ptoc_isa::{BinOp, Expr, Read, To};
+use ptoc_opt::fragments::Fragment;
+use ptoc_ptx::{Arith, Class, Src, Type, VReg};
+use ptoc_tensor::DType;
+
+/// 2^23 as f32 and 2^10 as f16, whose last digits count 1: an integer in those is added exactly, and a subtraction
+/// gives it alone. Both take the full rate, of which a conversion has a fourth.
+const TWO_TO_23: u32 = 0x4b00_0000;
+const TWO_TO_10: u32 = 0x6400;
+
+/// What an integer of 8 bits with a sign is above its least number.
+const SIGN: u32 = 0x80;
+
+impl Code<'_> {
+    /// An instruction of that kind; false if it is none.
+    pub(super) fn narrow(&mut self, inst: &Inst, d: &TileRef, expr: &Expr) -> Option<bool> {
+        let kernel = self.kernel;
+        let dtype = |t: &TileRef| kernel.tiles[t.tile].ty.dtype;
+        let to = dtype(d);
+        Some(match (expr, &inst.operands[1..]) {
+            (Expr::Convert(Expr::Arg(1), To::Mode), [Operand::Tile(a)]) if is_byte(dtype(a)) => {
+                self.convert_bytes(a, d, dtype(a) == DType::I8)?;
+                true
+            }
+            (Expr::Bin(op, Expr::Arg(1), Expr::Arg(2)), [Operand::Tile(a), b]) if is_byte(to) => {
+                self.of_bytes(*op, (a, b), d)?;
+                true
+            }
+            (Expr::Bin(op, Expr::Arg(1), Expr::Arg(2)), [Operand::Tile(a), Operand::Tile(b)]) if to == DType::F16 => {
+                let arith = match op {
+                    BinOp::Add => Arith::AddF,
+                    BinOp::Sub => Arith::SubF,
+                    BinOp::Mul => Arith::MulF,
+                    _ => return None,
+                };
+                let (regs, of) = self.part(d)?;
+                let row = inst.instr.get();
+                let mut sources = [self.pairs_as(a, row.read(1), of)?, self.pairs_as(b, row.read(2), of)?];
+                if inst.attrs.reversed {
+                    sources.swap(0, 1);
+                }
+                for (n, reg) in regs.into_iter().enumerate() {
+                    let srcs = [sources[0][n].into(), sources[1][n].into()];
+                    let pair = self.b.arith(arith, Type::F16x2, &srcs);
+                    self.b.set(reg, Type::B32, pair);
+                }
+                true
+            }
+            _ => false,
+        })
+    }
+
+    /// The pairs of an operand that go with those of a result: a number of a column is both.
+    fn pairs_as(&mut self, t: &TileRef, read: Read, of: Fragment) -> Option<Vec<VReg>> {
+        let (regs, own) = self.part(t)?;
+        match (read, of, own) {
+            (Read::Column, Fragment::Full(columns), Fragment::Column) => {
+                let rows = [0, 1].map(|half| {
+                    let number = match half {
+                        0 => self.u32(Arith::And, regs[0], 0xffff),
+                        _ => self.u32(Arith::Shr, regs[0], 16),
+                    };
+                    self.beside(number, number)
+                });
+                Some((0..columns as usize / 4).map(|n| rows[n % 2]).collect())
+            }
+            (Read::Row, Fragment::Full(columns), Fragment::Row(_)) => {
+                Some((0..columns as usize / 4).map(|n| regs[n / 2]).collect())
+            }
+            _ => Some(regs),
+        }
+    }
+
+    /// Integers of 8 bits as f32, f16 or bf16, all of which have them exactly.
+    fn convert_bytes(&mut self, a: &TileRef, d: &TileRef, signed: bool) -> Option<()> {
+        let (pairs, _) = self.part(a)?;
+        let (to, _) = self.part(d)?;
+        let sign = if signed { SIGN } else { 0 };
+        if self.kernel.tiles[d.tile].ty.dtype == DType::F16 {
+            let less = self.b.mov(Type::U32, Src::Imm(u64::from((TWO_TO_10 | sign) * BOTH)));
+            for (pair, to) in pairs.into_iter().zip(to) {
+                let above = self.u32(Arith::Xor, pair, (TWO_TO_10 | sign) * BOTH);
+                let pair = self.b.arith(Arith::SubF, Type::F16x2, &[above.into(), less.into()]);
+                self.b.set(to, Type::B32, pair);
+            }
+            return Some(());
+        }
+        let mut numbers = Vec::new();
+        for pair in pairs {
+            let halves = [self.u32(Arith::And, pair, 0xffff), self.u32(Arith::Shr, pair, 16)];
+            numbers.extend(halves.map(|byte| self.float(byte, sign)));
+        }
+        match self.kernel.tiles[d.tile].ty.dtype {
+            DType::F32 => to.into_iter().zip(numbers).for_each(|(to, n)| self.b.set(to, Type::F32, n)),
+            _ => {
+                for (to, pair) in to.into_iter().zip(numbers.chunks(2)) {
+                    self.b.push(ptoc_ptx::Op::Cvt2(Type::BF16), &[to], &[pair[1].into(), pair[0].into()]);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn float(&mut self, byte: VReg, sign: u32) -> VReg {
+        let bits = self.u32(Arith::Xor, byte, TWO_TO_23 | sign);
+        let above = self.b.bits(Class::F32, bits);
+        let less = f32::from_bits(TWO_TO_23) + sign as f32;
+        self.b.arith(Arith::SubF, Type::F32, &[above.into(), Src::Imm(u64::from(less.to_bits()))])
+    }
+
+    /// Masks and shifts, which leave the 8 digits above a byte zero.
+    fn of_bytes(&mut self, op: BinOp, (a, b): (&TileRef, &Operand), d: &TileRef) -> Option<()> {
+        let ((pairs, _), (to, _)) = (self.part(a)?, self.part(d)?);
+        let others = match b {
+            Operand::Tile(b) => self.part(b)?.0.into_iter().map(Src::Reg).collect(),
+            Operand::Scalar(v) => {
+                let Op::Const { value, .. } = self.defs.of(*v)? else { return None };
+                let digits = value.bits as u32 & 0xff;
+                vec![Src::Imm(u64::from(if op == BinOp::Shr { digits } else { digits * BOTH })); pairs.len()]
+            }
+            Operand::View(_) => return None,
+        };
+        for ((pair, other), to) in pairs.into_iter().zip(others).zip(to) {
+            let srcs = [pair.into(), other];
+            let value = match (op, other) {
+                (BinOp::And, _) => self.b.arith(Arith::And, Type::B32, &srcs),
+                (BinOp::Or, _) => self.b.arith(Arith::Or, Type::B32, &srcs),
+                (BinOp::Xor, _) => self.b.arith(Arith::Xor, Type::B32, &srcs),
+                (BinOp::Shr, Src::Imm(by)) => {
+                    let moved = self.b.arith(Arith::Shr, Type::U32, &srcs);
+                    self.u32(Arith::And, moved, (0xff >> by) * BOTH)
+                }
+                _ => return None,
+            };
+            self.b.set(to, Type::B32, value);
+        }
+        Some(())
+    }
+}
+
+/// An integer of 8 bits.
+pub(super) fn is_byte(dtype: DType) -> bool {
+    matches!(dtype, DType::U8 | DType::I8)
+}
