@@ -206,3 +206,137 @@ fn words_of_later_versions() {
     let expect = format!("y={}", launch.array("y.npy", "<i4", &[1, 64], &y));
     launch.run(&file, "count", &["--expect", &expect]);
 }
+
+/// A load of each array into a tile of its name, lines between, and a store of each tile to its array.
+fn through_tiles(name: &str, loads: &[(&str, &str, &str)], lines: &str, stores: &[(&str, &str, &str)]) -> String {
+    let mut head = String::new();
+    let mut before = String::new();
+    let mut after = String::new();
+    let mut params = Vec::new();
+    for (load, (array, shape, dtype)) in loads.iter().map(|l| (true, l)).chain(stores.iter().map(|l| (false, l))) {
+        let (rows, cols) = shape.split_once('x').expect("rows and columns");
+        let (view, part, tile) = (
+            format!("!pto.tensor_view<{shape}x{dtype}>"),
+            format!("!pto.partition_tensor_view<{shape}x{dtype}>"),
+            format!("!pto.tile_buf<vec, {shape}x{dtype}{}>", if cols == "1" { ", blayout=col_major" } else { "" }),
+        );
+        params.push(format!("%{array}: !pto.ptr<{dtype}>"));
+        head += &format!(
+            "    %{array}_r = arith.constant {rows} : index\n    %{array}_c = arith.constant {cols} : index\n    \
+             %{array}_v = pto.make_tensor_view %{array}, shape = [%{array}_r, %{array}_c], strides = [%{array}_c, %one] \
+             : {view}\n    %{array}_p = pto.partition_view %{array}_v, offsets = [%zero, %zero], sizes = \
+             [%{array}_r, %{array}_c] : {view} -> {part}\n    %{array}_t = pto.alloc_tile : {tile}\n"
+        );
+        let (ins, outs) = if load { (("p", &part), ("t", &tile)) } else { (("t", &tile), ("p", &part)) };
+        let op = if load { "tload" } else { "tstore" };
+        let line = format!("    pto.{op} ins(%{array}_{} : {}) outs(%{array}_{} : {})\n", ins.0, ins.1, outs.0, outs.1);
+        if load { &mut before } else { &mut after }.push_str(&line);
+    }
+    let params = params.join(", ");
+    format!(
+        "module {{\n  func.func @{name}({params}) {{\n    %zero = arith.constant 0 : index\n    \
+         %one = arith.constant 1 : index\n{head}{before}{lines}{after}    return\n  }}\n}}\n"
+    )
+}
+
+/// Counts of bytes, as pto-isa's page of THISTOGRAM has them: of the upper byte, and of the lower one where the upper
+/// one is the row's.
+#[test]
+fn histograms() {
+    const ROWS: usize = 8;
+    let (src, idx, dst) = (
+        "!pto.tile_buf<vec, 8x64xui16>",
+        "!pto.tile_buf<vec, 8x1xui8, blayout=col_major>",
+        "!pto.tile_buf<vec, 8x256xui32>",
+    );
+    let line =
+        |to: &str, low: &str| format!("    pto.thistogram ins(%x_t, %i_t : {src}, {idx}) outs(%{to}_t : {dst}){low}\n");
+    let lines = line("high", "") + &line("low", " {isMSB = false}");
+    let text = through_tiles(
+        "counts",
+        &[("x", "8x64", "ui16"), ("i", "8x1", "ui8")],
+        &lines,
+        &[("high", "8x256", "ui32"), ("low", "8x256", "ui32")],
+    );
+    let launch = Launch::new();
+    let file = launch.folder.path().join("counts.pto");
+    std::fs::write(&file, text).expect("a file");
+    let x: Vec<u16> = (0..ROWS * 64).map(|n| (n * 7919 % 5 * 256 + n * 31 % 7) as u16).collect();
+    let wanted: Vec<u8> = (0..ROWS).map(|r| (r % 5) as u8).collect();
+    let (mut high, mut low) = (vec![0u32; ROWS * 256], vec![0u32; ROWS * 256]);
+    for (n, v) in x.iter().enumerate() {
+        let (row, [upper, lower]) = (n / 64, v.to_be_bytes());
+        high[row * 256 + usize::from(upper)] += 1;
+        low[row * 256 + usize::from(lower)] += u32::from(upper == wanted[row]);
+    }
+    let bytes = |v: &[u32]| v.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>();
+    let x: Vec<u8> = x.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let args = [
+        "--target".to_string(),
+        "a5".into(),
+        "--in".into(),
+        format!("x={}", launch.array("x.npy", "<u2", &[ROWS, 64], &x)),
+        "--in".into(),
+        format!("i={}", launch.array("i.npy", "|u1", &[ROWS, 1], &wanted)),
+        "--expect".into(),
+        format!("high={}", launch.array("h.npy", "<u4", &[ROWS, 256], &bytes(&high))),
+        "--expect".into(),
+        format!("low={}", launch.array("l.npy", "<u4", &[ROWS, 256], &bytes(&low))),
+    ];
+    launch.run(&file, "counts", &args.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// The columns at which a comparison holds, counted from a number, and how many there are.
+#[test]
+fn gathers_by_comparison() {
+    let (src, tmp, dst) =
+        ("!pto.tile_buf<vec, 1x32xf16>", "!pto.tile_buf<vec, 1x32xui8>", "!pto.tile_buf<vec, 1x32xi32>");
+    let lines = format!(
+        "    %limit = arith.constant 2.0 : f16\n    %tmp = pto.alloc_tile : {tmp}\n    \
+         %n = pto.alloc_tile : {dst}\n    \
+         pto.tgather ins(%x_t, %limit, %tmp : {src}, f16, {tmp}) outs(%y_t, %n : {dst}, {dst}) {{offset = 7 : i32, \
+         cmpMode = #pto<cmp gt>}}\n    %c0 = arith.constant 0 : index\n    \
+         %count = pto.tgetval ins(%n, %c0 : {dst}, index) outs : i32\n    \
+         pto.store_scalar %count, %counts[%c0] : !pto.ptr<i32>, i32\n"
+    );
+    let text = through_tiles("above", &[("x", "1x32", "f16")], &lines, &[("y", "1x32", "i32")])
+        .replace("%y: !pto.ptr<i32>", "%y: !pto.ptr<i32>, %counts: !pto.ptr<i32>");
+    let launch = Launch::new();
+    let file = launch.folder.path().join("above.pto");
+    std::fs::write(&file, text).expect("a file");
+    // Halves of 0, 1, 2 and 3.
+    let halves = [0u16, 0x3c00, 0x4000, 0x4200];
+    let x: Vec<u16> = (0..32).map(|n| halves[n * 5 % 7 % 4]).collect();
+    let mut y: Vec<i32> = (0..32).filter(|n| x[*n as usize] == 0x4200).map(|n| n + 7).collect();
+    let count = y.len() as i32;
+    assert!((1..32).contains(&count));
+    y.resize(32, 0);
+    let x: Vec<u8> = x.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let y: Vec<u8> = y.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let args = [
+        "--in".to_string(),
+        format!("x={}", launch.array("x.npy", "<f2", &[1, 32], &x)),
+        "--expect".into(),
+        format!("y={}", launch.array("y.npy", "<i4", &[1, 32], &y)),
+        "--expect".into(),
+        format!("counts={}", launch.array("n.npy", "<i4", &[1], &count.to_le_bytes())),
+        "-D".into(),
+        "counts_len=1".into(),
+    ];
+    launch.run(&file, "above", &args.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// A function may have the name of anything: of an instruction, a dtype or a location too.
+#[test]
+fn functions_have_any_name() {
+    let launch = Launch::new();
+    let x = launch.array("x.npy", "<f4", &[8, 8], &floats(&[1.5; 64]));
+    for (name, kernel) in [("TADD", "TADD_2"), ("Vec", "Vec_2"), ("f32", "f32_2"), ("index", "index_2"), ("exp", "exp")]
+    {
+        let line = "    pto.tmov ins(%x_t : !pto.tile_buf<vec, 8x8xf32>) outs(%y_t : !pto.tile_buf<vec, 8x8xf32>)\n";
+        let text = through_tiles(name, &[("x", "8x8", "f32")], line, &[("y", "8x8", "f32")]);
+        let file = launch.folder.path().join("named.pto");
+        std::fs::write(&file, text).expect("a file");
+        launch.run(&file, kernel, &["--in", &format!("x={x}"), "--expect", &format!("y={x}")]);
+    }
+}

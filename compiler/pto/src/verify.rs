@@ -1,6 +1,7 @@
 //! What a tree has to be beyond its syntax: values are defined once and before their use, operands have the types that
 //! the text says, and blocks end as they must.
 
+mod contracts;
 mod rules;
 
 use crate::attr::AttrValue;
@@ -68,6 +69,7 @@ impl Checker<'_> {
         match &f.body {
             Some(body) => {
                 self.ops(body)?;
+                contracts::pipes(f, &|name| self.functions.get(name).map(|f| contracts::reserves(f)))?;
                 self.ends(body, "func.return", &f.results, f.span)
             }
             None => Ok(()),
@@ -127,6 +129,7 @@ impl Checker<'_> {
             types.push(ty);
         }
         rules::check(op, &types, self.functions, &self.constants)?;
+        contracts::check(op, &types)?;
         if op.row.name == "arith.constant" {
             self.constants.extend(op.results.iter().map(|r| r.name.clone()));
         }

@@ -8,6 +8,7 @@ use crate::tree::{Op, Operand};
 use crate::types::{Type, dtype_of};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::{Loc, Target};
+use ptoc_tensor::DType;
 
 /// A statement, each piece with the place that it stems from.
 type Pieces = Vec<(String, Span)>;
@@ -49,8 +50,12 @@ impl Reader<'_> {
             "pto.tfillpad" | "pto.tfillpad_expand" | "pto.tfillpad_inplace" => self.fill_pad(op)?,
             "pto.tgather" => self.gather(op)?,
             "pto.tmrgsort" => self.merge_sort(op)?,
-            "pto.tquant" => self.quantize(op)?,
-            "pto.tcolsum" => self.plain(op, &[])?,
+            "pto.tcolsum" | "pto.tquant" => self.plain(op, &[])?,
+            // The filter of the more significant byte is read with the other one alone.
+            "pto.thistogram" => {
+                let high = op.attr("isMSB").and_then(|a| a.value.as_ref()) != Some(&AttrValue::Bool(false));
+                self.plain(op, &[if high { "Byte1" } else { "Byte0" }.into()])?
+            }
             "pto.mgather" | "pto.mscatter" => self.indexed(op)?,
             _ if op.attrs.iter().any(|a| !a.name.contains('.')) => {
                 let attr = &op.attrs[0];
@@ -241,12 +246,45 @@ impl Reader<'_> {
 
     fn gather(&mut self, op: &Op) -> Res<Pieces> {
         if op.operand("cdst").is_some() {
-            return not_read(op.span, "`pto.tgather` with a comparison is not read");
+            return self.gather_by_comparison(op);
         }
         match self.word_of(op, "maskPattern") {
             Some(pattern) => self.plain(op, &[pattern.to_string()]),
             None => self.plain(op, &[]),
         }
+    }
+
+    /// The columns at which a comparison with one number holds: the language has a number for each row.
+    fn gather_by_comparison(&mut self, op: &Op) -> Res<Pieces> {
+        let (Some(by), counts) = (op.operand("by"), self.tile_at(op, "cdst")?) else {
+            return not_read(op.span, "`pto.tgather` with a comparison and no number is not read");
+        };
+        let source = self.tile_at(op, "src")?;
+        let (Meaning::Scalar(by), Some(rows)) = (self.meaning(&by.value)?.clone(), source.ty.valid.0) else {
+            return not_read(
+                op.span,
+                "`pto.tgather` with a comparison is read of a number, and of rows that are known",
+            );
+        };
+        if self.facts.flags || (rows > 1 && counts.ty.valid.1 != Some(1)) {
+            let message = "`pto.tgather` with a comparison is read where the compiler orders the pipes, and counts of \
+                           several rows are a column";
+            return not_read(op.span, message);
+        }
+        let limit = self.give("limit");
+        let of = dtype_of(&source.ty.dtype).unwrap_or(DType::F32);
+        self.out.line(&format!("let {limit} = tile Vec<{of}, {rows}, 1>;"), op.span);
+        self.out.line(&format!("TEXPANDS({limit}, {});", self.typed(op, &by.text, &by.ty)), op.span);
+        let counts = if rows > 1 { counts.text } else { format!("{}[_, 0 .. 1]", counts.text) };
+        let first = op.attr("offset").and_then(|a| a.value.as_ref()?.int()).unwrap_or(0);
+        let args = vec![
+            self.tile_argument(op, "dst")?,
+            self.tile_argument(op, "src")?,
+            (limit.to_string(), op.span),
+            (counts, self.operand(op, "cdst")?.value.span),
+            (super::arith::number(first).text, op.name_span),
+        ];
+        Ok(statement(op, "TGATHER", args, &[self.word_of(op, "cmpMode").unwrap_or("eq").to_uppercase()]))
     }
 
     fn merge_sort(&mut self, op: &Op) -> Res<Pieces> {
@@ -267,14 +305,6 @@ impl Reader<'_> {
             args.push((text, length.value.span));
         }
         Ok(statement(op, "TMRGSORT", args, &[]))
-    }
-
-    fn quantize(&mut self, op: &Op) -> Res<Pieces> {
-        let asymmetric = self.word_of(op, "quant_type") == Some("INT8_ASYM");
-        if asymmetric != op.operand("offset").is_some() {
-            return not_read(op.span, "`pto.tquant` has an offset with `INT8_ASYM`, and none with `INT8_SYM`");
-        }
-        self.plain(op, &[])
     }
 
     fn indexed(&mut self, op: &Op) -> Res<Pieces> {

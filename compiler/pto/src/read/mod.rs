@@ -72,7 +72,7 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
         let mut reader = Reader::new(f, reserved, given);
         // It may have the name of a function that its text does not need.
         let name = match reader.facts.flags {
-            true => kernels.give(&f.name, &|_| false),
+            true => kernels.give(&f.name, &names::is_taken),
             false => kernels.give_kernel(&f.name),
         };
         match reader.function(f, body, &name) {
@@ -135,8 +135,8 @@ const READ: [&str; 42] = [
     "scf.yield",
 ];
 
-/// Instructions whose text is another form than the language has.
-const UNREAD: [&str; 2] = ["pto.thistogram", "pto.trandom"];
+/// An instruction whose text is another form than the language has: it gives the words of a block to other columns.
+const UNREAD: [&str; 1] = ["pto.trandom"];
 
 /// Whether an operation has a translation. Some of its forms may have none.
 pub fn is_read(row: &crate::ops::Op) -> bool {

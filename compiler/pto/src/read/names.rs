@@ -1,6 +1,8 @@
 //! Names of the language for values of the text.
 
 use crate::lexer::Word;
+use ptoc_isa::Loc;
+use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
 
 /// Names that are given out, each once.
@@ -42,6 +44,14 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
+/// Whether no kernel can have the name: it is an instruction, a dtype or a location.
+pub(super) fn is_taken(name: &str) -> bool {
+    name == "index"
+        || ptoc_isa::lookup(name).is_some()
+        || DType::from_name(name).is_some()
+        || Loc::from_name(name).is_some()
+}
+
 impl Names {
     /// A name for the value `%name`: its letters and digits, which differs from all names before. `reserved` says what
     /// else the language knows.
@@ -49,9 +59,10 @@ impl Names {
         self.other_than(name, &|name| USED.contains(&name) || reserved(name))
     }
 
-    /// A name for a kernel, which may be that of a function of the language.
+    /// A name for a kernel, which may be that of a function of the language, and not that of an instruction, a dtype or
+    /// a location.
     pub fn give_kernel(&mut self, name: &str) -> Word {
-        self.other_than(name, &|_| false)
+        self.other_than(name, &is_taken)
     }
 
     fn other_than(&mut self, name: &str, reserved: &dyn Fn(&str) -> bool) -> Word {

@@ -1,5 +1,6 @@
 //! Tests of PTO text.
 
+mod contracts;
 mod coverage;
 mod hostile;
 mod pages;

@@ -1,0 +1,141 @@
+//! What PTOAS's verifier asks of single operations: broken once for each rule, with the reason in the message.
+
+use ptoc_diagnostics::FileId;
+
+/// What is said of a text, as the code and the message.
+fn said(text: &str) -> Vec<String> {
+    let (_, found) = ptoc_pto::translate(FileId(0), text, &|_| false, &[]);
+    let inside = |d: &ptoc_diagnostics::Diagnostic| d.span.is_some_and(|s| !text[s.range()].is_empty());
+    assert!(found.iter().all(inside), "{found:?}");
+    found.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
+}
+
+/// A module of one function with these arguments and lines.
+fn function(params: &str, attributes: &str, lines: &[&str]) -> String {
+    let body: String = lines.iter().map(|l| format!("    {l}\n")).collect();
+    format!("module {{\n  func.func @f({params}){attributes} {{\n{body}    return\n  }}\n}}\n")
+}
+
+/// A tile as an argument in each of these types, `%a`, `%b`, ..; they are used in the line.
+fn tiles(types: &[&str], line: &str) -> String {
+    let names: Vec<String> = ('a'..).zip(types).map(|(n, ty)| format!("%{n} = pto.alloc_tile : {ty}")).collect();
+    let lines: Vec<&str> = names.iter().map(String::as_str).chain([line]).collect();
+    function("", "", &lines)
+}
+
+#[test]
+fn what_is_valid_is_valid_in_all_operands() {
+    const A: &str = "!pto.tile_buf<vec, 16x16xf32>";
+    const B: &str = "!pto.tile_buf<vec, 16x16xf32, valid=8x16>";
+    const H: &str = "!pto.tile_buf<vec, 16x16xf16>";
+    let add = |a: &str, b: &str, d: &str| tiles(&[a, b, d], &format!("pto.tadd ins(%a, %b : {a}, {b}) outs(%c : {d})"));
+    assert_eq!(said(&add(A, A, A)), [""; 0]);
+    assert_eq!(said(&add(A, B, A)), ["E1403 8x16 of `src1` are valid, and 16x16 of `dst`"]);
+    assert_eq!(said(&add(A, A, B)), ["E1403 16x16 of `src0` are valid, and 8x16 of `dst`"]);
+    let convert = tiles(&[B, H], &format!("pto.tcvt ins(%a : {B}) outs(%b : {H})"));
+    assert_eq!(said(&convert), ["E1403 8x16 of `src` are valid, and 16x16 of `dst`"]);
+    // A number that the launch knows may be the other one, and a row that is spread out is another part.
+    const D: &str = "!pto.tile_buf<vec, 16x16xf32, valid=?x16>";
+    let lines = [
+        &format!("%a = pto.alloc_tile valid_row = %n : {D}"),
+        &format!("%b = pto.alloc_tile : {A}"),
+        &format!("pto.texp ins(%a : {D}) outs(%b : {A})"),
+    ];
+    assert_eq!(said(&function("%n: index", "", &lines.map(String::as_str))), [""; 0]);
+    const ROW: &str = "!pto.tile_buf<vec, 1x16xf32>";
+    let spread = tiles(&[A, ROW], &format!("pto.tcolexpandmul ins(%a, %b : {A}, {ROW}) outs(%a : {A})"));
+    assert_eq!(said(&spread), [""; 0]);
+}
+
+#[test]
+fn quantisation_says_what_it_gives() {
+    let quant = |mode: &str, element: &str, offset: bool| {
+        let (f, d) = ("!pto.tile_buf<vec, 16x32xf32>", format!("!pto.tile_buf<vec, 16x32x{element}>"));
+        let (more, ty) = if offset { (", %c", format!(", {f}")) } else { ("", String::new()) };
+        let line = format!(
+            "pto.tquant ins(%a, %b{more} : {f}, {f}{ty}) outs(%d : {d}) {{quant_type = #pto<quant_type {mode}>}}"
+        );
+        tiles(&[f, f, f, &d], &line)
+    };
+    assert_eq!(said(&quant("INT8_SYM", "i8", false)), [""; 0]);
+    assert_eq!(said(&quant("INT8_ASYM", "ui8", true)), [""; 0]);
+    assert_eq!(said(&quant("INT8_ASYM", "ui8", false)), ["E1403 `INT8_ASYM` asks for an operand `offset`"]);
+    assert_eq!(said(&quant("INT8_SYM", "i8", true)), ["E1403 `INT8_SYM` takes no `offset`"]);
+    assert_eq!(said(&quant("INT8_SYM", "ui8", false)), ["E1403 `INT8_SYM` gives elements of `i8`, and not of `ui8`"]);
+    assert_eq!(said(&quant("INT8_ASYM", "i8", true)), ["E1403 `INT8_ASYM` gives elements of `ui8`, and not of `i8`"]);
+}
+
+#[test]
+fn elements_are_cut_out_of_rows() {
+    const PLAIN: &str = "!pto.tile_buf<vec, 16x16xf16>";
+    for boxes in ["slayout=row_major", "blayout=col_major", "blayout=col_major, slayout=row_major"] {
+        let from = format!("!pto.tile_buf<vec, 32x32xf16, {boxes}>");
+        let line = format!("pto.textract ins(%a, %n, %n : {from}, index, index) outs(%b : {PLAIN})");
+        let lines = [&format!("%a = pto.alloc_tile : {from}"), &format!("%b = pto.alloc_tile : {PLAIN}"), &line];
+        let text = function("%n: index", "", &lines.map(String::as_str));
+        assert_eq!(said(&text), ["E1403 `src` of `pto.textract` from Vec to Vec is row-major and has no boxes"]);
+    }
+}
+
+#[test]
+fn scales_are_in_scaling() {
+    let address = |d: &str| {
+        let a = "!pto.tile_buf<left, 16x64xf16, blayout=col_major, slayout=row_major>";
+        tiles(&[a, d], &format!("pto.tget_scale_addr ins(%a : {a}) outs(%b : {d})"))
+    };
+    let fine = said(&address("!pto.tile_buf<scaling, 16x64xf16>"));
+    assert!(fine.len() == 1 && fine[0].starts_with("E1404"), "{fine:?}");
+    let vec = said(&address("!pto.tile_buf<vec, 16x64xf16>"));
+    assert!(vec.len() == 1 && vec[0].starts_with("E1403 `dst` of `pto.tget_scale_addr` is in `scaling`"), "{vec:?}");
+    let small = said(&address("!pto.tile_buf<scaling, 1x64xf16>"));
+    assert_eq!(small, ["E1403 `src` is 16x64, and `dst` 1x64"]);
+}
+
+#[test]
+fn what_goes_to_other_devices_is_one_row() {
+    let put = |dst: &str, src: &str| {
+        let memref = |shape: &str| format!("memref<{shape}, #pto.address_space<gm>>");
+        let (dst, src) = (memref(dst), memref(src));
+        let lines = [
+            "%t = pto.alloc_tile : !pto.tile_buf<vec, 1x256xi8>",
+            "%s = pto.build_async_session(%t, %w : !pto.tile_buf<vec, 1x256xi8>, !pto.ptr<i8>) -> !pto.async_session",
+            &format!("%e = pto.tput_async(%d, %x, %s : {dst}, {src}, !pto.async_session) -> !pto.async_event"),
+        ];
+        function(&format!("%d: {dst}, %x: {src}, %w: !pto.ptr<i8>"), "", &lines)
+    };
+    let unread = said(&put("1x32xf32", "1x32xf32"));
+    assert!(unread.len() == 1 && unread[0].starts_with("E1404 "), "{unread:?}");
+    let part = "`dst` of `pto.tput_async` is one row of a known length";
+    let rows = said(&put("4x32xf32", "4x32xf32"));
+    assert!(rows.len() == 1 && rows[0].starts_with(&format!("E1403 {part}")), "{rows:?}");
+    let other = said(&put("1x32xf32", "1x64xf32"));
+    assert!(other.len() == 1 && other[0].starts_with("E1403 `dst` is a `memref<1x32xf32"), "{other:?}");
+}
+
+#[test]
+fn pipes_between_cores_fit_together() {
+    const CUBE: &str = " attributes {pto.kernel_kind = #pto.kernel_kind<cube>}";
+    const VECTOR: &str = " attributes {pto.kernel_kind = #pto.kernel_kind<vector>}";
+    const FREE: &str = "pto.tfree_from_aic {split = 0}";
+    const RESERVE: &str =
+        "%b = pto.reserve_buffer {name = \"q\", size = 4096, location = #pto.address_space<vec>, auto = true} -> i32";
+    let pop = |ty: &str| format!("%t = pto.tpop_from_aic(%n, %n) {{split = 0}} -> !pto.tile_buf<vec, 16x64xf32{ty}>");
+    for fine in [FREE, RESERVE, &pop(", valid=?x?")] {
+        let found = said(&function("%n: index", VECTOR, &[fine]));
+        assert!(found.len() == 1 && found[0].starts_with("E1404 "), "{fine}: {found:?}");
+    }
+    let import = "%b = pto.import_reserved_buffer {name = \"q\", peer_func = @f} -> i32";
+    for (attributes, line, part) in [
+        (CUBE, FREE, "E1403 `pto.tfree_from_aic` stands in a function for the vector core"),
+        (VECTOR, "pto.tfree_from_aic {split = 3}", "E1403 `split` is 0, 1 or 2, and this is 3"),
+        (VECTOR, &pop(""), "E1403 `pto.tpop_from_aic` is given what is valid, and the type does not say `?x?`"),
+        (VECTOR, &RESERVE.replace("4096", "0"), "E1403 `size` is greater than 0, and this is 0"),
+        (VECTOR, &RESERVE.replace("<vec>", "<acc>"), "E1403 `location` is `vec` or `mat`, and this is"),
+        (VECTOR, &RESERVE.replace("true", "false"), "E1403 `auto` is false, and `base` is not given"),
+        (VECTOR, import, "E1402 `@f` reserves no buffer \"q\""),
+        (VECTOR, &import.replace("@f", "@g"), "E1402 there is no function `@g`"),
+    ] {
+        let found = said(&function("%n: index", attributes, &[line]));
+        assert!(found.len() == 1 && found[0].starts_with(part), "{line}: {found:?}");
+    }
+}
