@@ -24,9 +24,9 @@ pub fn translate(file: FileId, text: &str) -> (Option<Reading>, Vec<Diagnostic>)
     ptoc_pto::translate(file, text, &is_known, &[])
 }
 
-/// Names that mean something in the language.
+/// Names that mean something in the language, where it is written here: `block` is none of the words that are needed.
 fn is_known(name: &str) -> bool {
-    WORD_NAMES.contains(&name)
+    (WORD_NAMES.contains(&name) && name != "block")
         || DType::from_name(name).is_some()
         || Loc::from_name(name).is_some()
         || ptoc_isa::lookup(name).is_some()

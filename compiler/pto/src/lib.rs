@@ -21,6 +21,7 @@ pub mod highlight;
 mod lexer;
 pub mod names;
 pub mod ops;
+pub mod origins;
 mod parse;
 mod print;
 pub mod read;

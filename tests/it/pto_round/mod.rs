@@ -12,7 +12,7 @@ mod canonical;
 mod expr;
 mod tree;
 
-use crate::pto::{kernels_of, written};
+use crate::pto::{kernels_of, others, written};
 use canonical::{canonical, canonical_by_place};
 use ptoc_driver::session::Session;
 use ptoc_driver::stages::{Level, Stage, text_of};
@@ -84,9 +84,6 @@ fn fate(path: &Path, name: &str, text: &str, level: Level) -> String {
     }
 }
 
-/// Of so many kernels of `tests` one is looked at in the small tier.
-const USUAL: usize = 12;
-
 #[test]
 fn what_is_read_has_the_ir_of_what_was_written() {
     round_trip(Level::Automatic, 57);
@@ -99,16 +96,10 @@ fn what_is_read_has_the_bytes_and_flags_of_what_was_written() {
 }
 
 fn round_trip(level: Level, least: usize) {
-    let one_in = ptoc_tests_budget::one_in(USUAL);
     let examples = kernels_of(Path::new("../examples"));
     let examples_count = examples.len();
-    let others: Vec<_> = ["language", "hazards", "bytes", "blocks", "ui"]
-        .iter()
-        .flat_map(|folder| kernels_of(Path::new(folder)))
-        .collect();
-    let picked = others.into_iter().enumerate().filter(|(i, _)| i % one_in == 0).map(|(_, kernel)| kernel);
     let mut table = String::new();
-    for (path, name, text) in examples.into_iter().chain(picked) {
+    for (path, name, text) in examples.into_iter().chain(others()) {
         let file = path.file_name().expect("a name").to_string_lossy();
         table += &format!("{file} {name}: {}\n", fate(&path, &name, &text, level));
     }

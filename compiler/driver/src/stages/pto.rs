@@ -1,10 +1,12 @@
 //! PTO text of a kernel, and C++ against the headers of pto-isa.
 
+use crate::pto;
 use crate::session::{Failed, Session};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_placement::PlacedKernel;
 use ptoc_pto::attr::Source;
 use ptoc_pto::cpp::{self, Unit};
+use ptoc_pto::origins::Origins;
 use ptoc_pto::tree::Module;
 use ptoc_pto::write::{Form, Level};
 use std::path::Path;
@@ -57,7 +59,16 @@ fn tree(session: &mut Session, placed: &PlacedKernel, form: Form, level: Level) 
         }
     };
     let sources = &session.sources;
+    // Operations of PTO text may say where they stem from.
+    let file = placed.kernel.span.file;
+    let said = match pto::is_pto(sources.name(file)) {
+        true => Origins::of(file, sources.text(file)),
+        false => Origins::default(),
+    };
     let place = |span: Span| {
+        if let Some(source) = said.at(span) {
+            return Some(source.clone());
+        }
         let position = sources.position(span.file, span.start);
         let file = last_name(sources.name(span.file)).into();
         Some(Source::Place { file, line: position.line, column: position.column })

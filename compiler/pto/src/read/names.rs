@@ -1,6 +1,7 @@
 //! Names of the language for values of the text.
 
 use crate::lexer::Word;
+use crate::write::unnumbered;
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
 use rustc_hash::FxHashSet;
@@ -19,9 +20,8 @@ const KEYWORDS: [&str; 28] = [
 ];
 
 /// Names that mean something in what is written here.
-const USED: [&str; 17] = [
+const USED: [&str; 16] = [
     "index",
-    "block",
     "inf",
     "nan",
     "none",
@@ -77,7 +77,7 @@ impl Names {
         let mut n = 1;
         while self.taken.contains(&candidate) || is_keyword(&candidate) || reserved(&candidate) {
             n += 1;
-            candidate = format!("{base}_{n}");
+            candidate = format!("{}_{n}", unnumbered(&base));
         }
         self.taken.insert(candidate.clone());
         Word::new(&candidate)

@@ -28,6 +28,14 @@ pub(super) fn is_numbered(name: &str) -> bool {
     name.strip_prefix('v').is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// A name without the number that told it apart: of `sum_3` another one like it is `sum_4`.
+pub(crate) fn unnumbered(name: &str) -> &str {
+    match name.rsplit_once('_') {
+        Some((stem, n)) if !stem.is_empty() && !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => stem,
+        _ => name,
+    }
+}
+
 impl Names {
     /// A name like this one.
     pub fn give(&mut self, name: &str) -> Word {
@@ -40,7 +48,7 @@ impl Names {
         let mut n = 1;
         while !self.taken.insert(candidate.clone()) {
             n += 1;
-            candidate = format!("{base}_{n}");
+            candidate = format!("{}_{n}", unnumbered(&base));
         }
         Word::new(&candidate)
     }

@@ -382,7 +382,7 @@ fn uses(region: &Statements, f: &mut dyn FnMut(Value)) {
     }
 }
 
-fn assigned(region: &Statements, found: &mut Vec<Var>) {
+pub(super) fn assigned(region: &Statements, found: &mut Vec<Var>) {
     for stmt in region {
         if let Op::Set { var, .. } = &stmt.op
             && !found.contains(var)

@@ -1,6 +1,7 @@
 //! The last walks over what was written. Dead code elimination: values that nothing uses, as those that only run-time
-//! checks wanted. Sums and products that are the same in each iteration stand in front of their loop, as in the IR of a
-//! text that is read. Then values without a name are numbered without gaps.
+//! checks wanted. Numbers that are the same in each iteration stand in front of their loop, and each in front of the
+//! first operation that asks for it ([`super::schedule`]), as in the IR of a text that is read. Then values without a
+//! name are numbered without gaps.
 
 use crate::lexer::Word;
 use crate::tree::{Op, Operand, Region};
@@ -42,48 +43,67 @@ fn sweep(ops: &mut Vec<Op>, uses: &mut FxHashMap<Word, u32>) {
     }
 }
 
-fn is_pure(op: &Op) -> bool {
+pub(super) fn is_pure(op: &Op) -> bool {
     op.row.name.starts_with("arith.")
         || ["pto.make_tensor_view", "pto.partition_view", "pto.addptr", "pto.get_block_idx", "pto.get_block_num"]
             .contains(&op.row.name)
 }
 
-/// Moves sums and products of type `index` in front of loops whose iterations do not change them, and of branches; all
-/// but the loop over blocks.
-pub(super) fn hoist(ops: &mut [Op]) {
+/// Moves numbers of places and addresses in front of loops whose iterations do not change them, and of branches; all but the
+/// loop over blocks. What stands several times is written once, but for the names in `kept`.
+pub(super) fn hoist(ops: &mut [Op], kept: &FxHashSet<Word>) {
     ops.iter_mut().flat_map(|op| &mut op.regions).for_each(|r| outwards(&mut r.ops));
-    common(ops, &FxHashMap::default(), &mut FxHashMap::default());
+    common(ops, kept, &mut FxHashMap::default(), &mut FxHashMap::default());
 }
 
-fn is_sum(op: &Op) -> bool {
-    ["arith.addi", "arith.subi", "arith.muli"].contains(&op.row.name) && op.operands.iter().all(is_index)
+/// Whether an operation can be carried out where nothing asks for it: it is of numbers that places and addresses are
+/// made of, and never traps.
+fn is_free(op: &Op) -> bool {
+    const FREE: [&str; 8] = [
+        "arith.addi",
+        "arith.subi",
+        "arith.muli",
+        "arith.minsi",
+        "arith.maxsi",
+        "arith.cmpi",
+        "arith.select",
+        "arith.index_cast",
+    ];
+    let place = |ty: &Type| *ty == Type::Index || matches!(ty, Type::Element(e) if e.as_str() == "i64");
+    FREE.contains(&op.row.name) && op.operands.iter().all(|o| o.ty.as_ref().is_none_or(|t| place(&t.ty)))
 }
 
-/// The operation and its operands.
-type Key = (&'static str, Vec<Word>);
+/// The operation, its operands, its attributes and the type of its result.
+type Key = (&'static str, Vec<Word>, String);
 
-/// Gives sums and products that stand several times the name of the first, of those without a name of their own.
-fn common(ops: &mut [Op], outer: &FxHashMap<Key, Word>, names: &mut FxHashMap<Word, Word>) {
-    let mut known = outer.clone();
+/// Gives numbers that are computed several times the name of the first. `known` has those that are seen here.
+fn common(ops: &mut [Op], kept: &FxHashSet<Word>, known: &mut FxHashMap<Key, Word>, names: &mut FxHashMap<Word, Word>) {
+    let mut own = Vec::new();
     for op in ops {
         for operand in &mut op.operands {
             if let Some(first) = names.get(&operand.value.name) {
                 operand.value.name = first.clone();
             }
         }
-        if let Some(result) = op.results.first().filter(|_| is_sum(op)) {
-            let key = (op.row.name, op.operands.iter().map(|o| o.value.name.clone()).collect());
+        let pure = op.row.name.starts_with("arith.") && op.row.name != "arith.constant";
+        if let Some(result) = op.results.first().filter(|_| pure) {
+            let operands = op.operands.iter().map(|o| o.value.name.clone()).collect();
+            let rest = op.attrs.iter().map(ToString::to_string).chain(op.result_types.iter().map(|t| t.ty.to_string()));
+            let key = (op.row.name, operands, rest.collect());
             match known.get(&key) {
-                Some(first) if is_number(&result.name) => {
+                Some(first) if !kept.contains(&result.name) => {
                     names.insert(result.name.clone(), first.clone());
                 }
-                _ => {
+                Some(_) => {}
+                None => {
+                    own.push(key.clone());
                     known.insert(key, result.name.clone());
                 }
             }
         }
-        op.regions.iter_mut().for_each(|r| common(&mut r.ops, &known, names));
+        op.regions.iter_mut().for_each(|r| common(&mut r.ops, kept, known, names));
     }
+    own.iter().for_each(|key| drop(known.remove(key)));
 }
 
 fn outwards(ops: &mut Vec<Op>) {
@@ -100,12 +120,12 @@ fn outwards(ops: &mut Vec<Op>) {
     }
 }
 
-/// Takes the sums and products out of a region whose operands it does not define.
+/// Takes the numbers out of a region whose operands it does not define.
 fn invariants(body: &mut Region) -> Vec<Op> {
     let mut defined: FxHashSet<Word> = body.args.iter().map(|a| a.name.clone()).collect();
     let mut moved = Vec::new();
     for op in std::mem::take(&mut body.ops) {
-        if is_sum(&op) && op.operands.iter().all(|o| !defined.contains(&o.value.name)) {
+        if is_free(&op) && op.operands.iter().all(|o| !defined.contains(&o.value.name)) {
             moved.push(op);
         } else {
             defined.extend(op.results.iter().map(|r| r.name.clone()));
@@ -158,10 +178,6 @@ fn ordered(op: &mut Op, places: &mut FxHashMap<Word, usize>) {
     for result in &op.results {
         places.insert(result.name.clone(), if constant { usize::MAX } else { places.len() + 1 });
     }
-}
-
-fn is_index(operand: &Operand) -> bool {
-    operand.ty.as_ref().is_some_and(|t| t.ty == Type::Index)
 }
 
 /// Numbers the values whose names are numbers, in the order of the text.

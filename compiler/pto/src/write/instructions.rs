@@ -7,7 +7,7 @@ use crate::lexer::Word;
 use crate::ops::{Count, Dps, Form, OPS, Op as Row};
 use crate::types::Type;
 use ptoc_ir::tile::{Inst, InstAttrs, Operand};
-use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, RoundMode};
+use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, Order, RoundMode};
 use rustc_hash::FxHashMap;
 
 /// Second forms of rows that are written as the first one is.
@@ -94,6 +94,17 @@ impl Writer<'_> {
             let what = "an accumulator that starts at a number, unless that is 0 and what uses it first is a product \
                 which every iteration comes to; begin with `if k.first { TMATMUL(..) } else { TMATMUL_ACC(..) }`";
             return unsaid(self.span, what);
+        }
+        let tile = |o: &Operand| match o {
+            Operand::Tile(t) => Some(&self.kernel.tiles[t.tile].ty),
+            _ => None,
+        };
+        let tiles = || inst.operands.iter().filter_map(tile);
+        if instr.name.starts_with("TEXTRACT")
+            && tiles().all(|ty| ty.loc == Loc::Vec)
+            && tiles().any(|ty| ty.order != Order::Nd)
+        {
+            return unsaid(self.span, "`TEXTRACT` from Vec to Vec of columns: PTOAS has it of rows");
         }
         let (attrs, skipped) = self.attributes(row, inst)?;
         let mut given: Vec<Given> = Vec::new();

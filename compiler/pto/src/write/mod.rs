@@ -13,7 +13,9 @@ mod bytes;
 mod control;
 mod dead;
 mod instructions;
+mod numbering;
 mod scalars;
+mod schedule;
 mod sync;
 mod tiles;
 mod views;
@@ -23,7 +25,7 @@ use crate::lexer::Word;
 use crate::tree::{BlockArg, Function, Item, Module, Op, Region};
 use crate::types::{Type, Typed, element_word};
 use build::Names;
-pub(crate) use build::cleaned;
+pub(crate) use build::{cleaned, unnumbered};
 use cranelift_entity::EntityRef;
 pub use instructions::is_written;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -92,6 +94,8 @@ struct Writer<'k> {
     bytes: bool,
     places: &'k Places<'k>,
     defs: Definitions<'k>,
+    /// Values that are written once, though they are computed several times.
+    numbering: numbering::Numbering,
     /// Open regions, the function's first.
     regions: Vec<Vec<Op>>,
     /// Constants, which stand at the beginning.
@@ -137,6 +141,7 @@ impl<'k> Writer<'k> {
             places,
             uses: tiles::uses(kernel, &defs),
             defs,
+            numbering: numbering::Numbering::of(kernel),
             regions: vec![Vec::new()],
             constants: Vec::new(),
             constant_names: FxHashMap::default(),
@@ -169,8 +174,9 @@ impl<'k> Writer<'k> {
         let mut ops = std::mem::take(&mut self.constants);
         ops.sort_by_cached_key(constant_order);
         ops.append(&mut self.regions[0]);
-        dead::hoist(&mut ops);
+        dead::hoist(&mut ops, &self.declared);
         dead::eliminate(&mut ops, &self.declared);
+        schedule::late(&mut ops, &self.declared);
         dead::order(&mut ops);
         dead::renumber(&mut ops);
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };

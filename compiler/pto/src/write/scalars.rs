@@ -14,7 +14,9 @@ impl Writer<'_> {
     /// A pure operation on numbers.
     pub(super) fn scalar(&mut self, op: &Op) -> Res<()> {
         let Some(dst) = op.def() else { return Ok(()) };
+        let first = self.numbering.first(dst);
         let name = match op {
+            _ if first != dst => self.value(first)?,
             Op::Const { value, .. } => self.literal(*value)?,
             Op::Binary { op, a, b, .. } => self.binary(dst, *op, *a, *b)?,
             Op::Unary { op, a, .. } => self.unary(dst, *op, *a)?,

@@ -174,7 +174,9 @@ impl Writer<'_> {
         let mut buf = TileBuf::plain(ty.loc, element, i64::from(ty.rows), i64::from(ty.cols));
         (buf.blayout, buf.slayout, buf.fractal) = match ty.loc {
             Loc::Mat => (Major::Col, Some(Major::Row), FRACTAL),
-            Loc::Left if self.kernel.target == "a2a3" => (Major::Row, Some(Major::Row), FRACTAL),
+            Loc::Left if ["a2a3", "kirinx90"].contains(&self.kernel.target.as_str()) => {
+                (Major::Row, Some(Major::Row), FRACTAL)
+            }
             Loc::Left => (Major::Col, Some(Major::Row), FRACTAL),
             Loc::Right => (Major::Row, Some(Major::Col), FRACTAL),
             Loc::Acc => (Major::Col, Some(Major::Row), 1024),
@@ -185,12 +187,13 @@ impl Writer<'_> {
         let (rows, cols) = uses.declared.unwrap_or((buf.rows, buf.cols));
         let Some((first, rest)) = uses.shapes.split_first() else { return Ok((buf, false, [None, None])) };
         let number = |v: Value| self.defs.number(v);
-        let same = |a: Value, b: Value| a == b || (number(a).is_some() && number(a) == number(b));
+        let again = |a: Value, b: Value| self.numbering.first(a) == self.numbering.first(b);
+        let same = |a: Value, b: Value| again(a, b) || (number(a).is_some() && number(a) == number(b));
         let one = rest.iter().all(|s| same(s.0, first.0) && same(s.1, first.1));
         let extent = |v: Value| -> Extent { number(v) };
         let operand = |v: Value| number(v).is_none().then_some(v);
         let operands = [operand(first.0), operand(first.1)];
-        let here = operands.iter().flatten().all(|v| self.visible.iter().flatten().any(|x| x == v));
+        let here = operands.iter().flatten().all(|v| self.visible.iter().flatten().any(|x| again(*x, *v)));
         buf.valid = (extent(first.0), extent(first.1));
         // What is valid from the beginning is what was declared, if the buffer is as large as that needs.
         let read = crate::types::declared(&buf, [buf.valid.0, buf.valid.1]);
@@ -222,7 +225,8 @@ impl Writer<'_> {
         if let Some((row, col)) = tile.origin {
             return self.subset(tile, name, ty, row, col);
         }
-        let valid = upright(&self.defs, tile);
+        let (rows, cols) = upright(&self.defs, tile);
+        let valid = (self.numbering.first(rows), self.numbering.first(cols));
         if state.moving && state.now != Some(valid) {
             self.set_valid(&name, &ty, valid, mask)?;
             if let Some(state) = self.tiles.get_mut(&key) {
@@ -264,7 +268,7 @@ impl Writer<'_> {
             return unsaid(self.span, format!("`{}` before it is declared", data.name));
         };
         let (first, ty, moving) = (state.name.clone(), state.ty.clone(), state.moving);
-        let key = (tile.tile, element);
+        let key = (tile.tile, self.numbering.first(element));
         let full = Type::TileBuf(Box::new(ty.clone()));
         let name = match self.chosen.iter().rev().find_map(|c| c.get(&key)) {
             Some(name) => name.clone(),

@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 /// A client of the binary, which sees the order of the messages.
-struct Streams {
+pub(super) struct Streams {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -16,7 +16,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn new(s: &Sandbox) -> Streams {
+    pub(super) fn new(s: &Sandbox) -> Streams {
         let mut child = s.command("lsp").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let mut c = Streams { child, input, output, id: 0 };
@@ -32,19 +32,19 @@ impl Streams {
         write!(self.input, "Content-Length: {}\r\n\r\n{text}", text.len()).unwrap();
     }
 
-    fn tell(&mut self, method: &str, params: Value) {
+    pub(super) fn tell(&mut self, method: &str, params: Value) {
         self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
     }
 
     /// Asks, and does not wait.
-    fn ask(&mut self, method: &str, params: Value) -> u64 {
+    pub(super) fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.id += 1;
         let id = self.id;
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
         id
     }
 
-    fn read(&mut self) -> Value {
+    pub(super) fn read(&mut self) -> Value {
         serde_json::from_str(&self.message()).unwrap()
     }
 
@@ -96,7 +96,7 @@ impl Streams {
         }
     }
 
-    fn end(mut self) {
+    pub(super) fn end(mut self) {
         let id = self.ask("shutdown", Value::Null);
         while self.read()["id"] != id {}
         self.tell("exit", Value::Null);

@@ -1,6 +1,9 @@
-//! PTO text in an editor: what is wrong with it, its format, its tokens.
+//! PTO text in an editor: what is wrong with it, its format, its tokens; in process, and over the binary's streams.
 
-use super::{Client, document};
+use super::super::Sandbox;
+use super::beside::Streams;
+use super::{Client, document, place_of, range};
+use ptoc_lsp::Server;
 use serde_json::{Value, json};
 
 const URI: &str = "file:///nowhere/k.pto";
@@ -141,4 +144,116 @@ fn names_of_the_text_are_known() {
     let budget = hints.as_array().unwrap().iter().find(|h| h["label"].as_str().unwrap().contains("left")).unwrap();
     let character = TEXT.lines().nth(2).unwrap().find('(').unwrap();
     assert_eq!(budget["position"], json!({"line": 2, "character": character}), "{hints}");
+}
+
+/// An editor opens a file, breaks it, mends it, asks about it and goes: over the binary's streams.
+#[test]
+fn an_editor_over_the_streams() {
+    let s = Sandbox::new();
+    let path = s.path().join("k.pto");
+    std::fs::write(&path, TEXT).unwrap();
+    let uri = format!("file://{}", path.display());
+    let mut c = Streams::new(&s);
+    let item = json!({"uri": uri, "languageId": "pto", "version": 1, "text": TEXT});
+    c.tell("textDocument/didOpen", json!({"textDocument": item}));
+    let mut version = 1;
+    // What is published of this version, and nothing else.
+    let published = |c: &mut Streams, version: i32| {
+        let said = c.read();
+        assert_eq!(said["method"], "textDocument/publishDiagnostics", "{said}");
+        assert_eq!((&said["params"]["uri"], &said["params"]["version"]), (&json!(uri), &json!(version)), "{said}");
+        let found = said["params"]["diagnostics"].as_array().unwrap().clone();
+        found.iter().map(|d| format!("{} {} {}", range(&d["range"]), d["severity"], d["code"])).collect::<Vec<_>>()
+    };
+    assert_eq!(published(&mut c, 1), [""; 0]);
+    let line = TEXT.lines().position(|l| l.contains("pto.tmuls")).unwrap();
+    let mut change = |c: &mut Streams, from: u32, to: u32, text: &str| {
+        version += 1;
+        let range = json!({"start": {"line": line, "character": from}, "end": {"line": line, "character": to}});
+        let params = json!({"textDocument": {"uri": uri, "version": version},
+                            "contentChanges": [{"range": range, "text": text}]});
+        c.tell("textDocument/didChange", params);
+        version
+    };
+    // The mistakes of three stages: of the text, of its types, and of what it does.
+    let number = TEXT.lines().nth(line).unwrap().find(", f32").unwrap() as u32 + 2;
+    for (from, to, wrong, code) in
+        [(4, 13, "pto.tmulz", "E1401"), (18, 20, "%z", "E1402"), (number, number + 3, "i32", "E1403")]
+    {
+        let right = &TEXT.lines().nth(line).unwrap()[from as usize..to as usize];
+        let now = change(&mut c, from, to, wrong);
+        let found = published(&mut c, now);
+        assert_eq!(found, [format!("{line}:{from}-{line}:{to} 1 \"{code}\"")], "{wrong}");
+        let now = change(&mut c, from, from + wrong.len() as u32, right);
+        assert_eq!(published(&mut c, now), [""; 0], "{wrong}");
+    }
+    let mut answer = |method: &str, params: Value| {
+        let id = c.ask(method, params);
+        let said = c.read();
+        assert_eq!(said["id"], id, "{method}: {said}");
+        assert!(said.get("error").is_none(), "{method}: {said}");
+        said["result"].clone()
+    };
+    let at = |line: usize, character: usize| {
+        let mut params = document(&uri);
+        params["position"] = json!({"line": line, "character": character});
+        params
+    };
+    let told = answer("textDocument/hover", at(line, 8))["contents"]["value"].as_str().unwrap().to_owned();
+    assert!(told.contains("pto.tmuls ins(") && told.contains("# TMULS"), "{told}");
+    let told = answer("textDocument/hover", at(line, 19))["contents"]["value"].as_str().unwrap().to_owned();
+    assert!(told.contains("%t = pto.alloc_tile"), "{told}");
+    let defined = answer("textDocument/definition", at(line, 19));
+    assert_eq!(
+        (&defined["uri"], range(&defined["range"])),
+        (&json!(uri), format!("{0}:4-{0}:6", line - 2)),
+        "{defined}"
+    );
+    let outline = answer("textDocument/documentSymbol", document(&uri));
+    assert_eq!(
+        (&outline[0]["name"], outline[0]["children"].as_array().unwrap().len()),
+        (&json!("@twice"), 5),
+        "{outline}"
+    );
+    let mut params = document(&uri);
+    params["options"] = json!({"tabSize": 2, "insertSpaces": true});
+    // Nothing is to be done, and then one line is indented too far.
+    assert_eq!(answer("textDocument/formatting", params.clone()), json!([]));
+    let proposed = answer("textDocument/completion", at(line, 12));
+    assert!(proposed.to_string().contains("\"pto.tmuls\""), "{proposed}");
+    let tokens = answer("textDocument/semanticTokens/full", document(&uri));
+    assert!(tokens["data"].as_array().unwrap().len() > 100, "{tokens}");
+    let now = change(&mut c, 0, 0, "      ");
+    let indented = TEXT.lines().nth(line).unwrap().len() + 6;
+    assert_eq!(published(&mut c, now), [""; 0]);
+    let id = c.ask("textDocument/formatting", params);
+    let edits = c.read();
+    let place = range(&edits["result"][0]["range"]);
+    assert_eq!((&edits["id"], place), (&json!(id), format!("{line}:0-{line}:{indented}")), "{edits}");
+    c.end();
+}
+
+/// Every request at lines of every text of ptoc-pto's tests, whole and cut off: an answer or a refusal.
+#[test]
+fn every_request_on_pto_text() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../pto/tests/it/texts");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    paths.sort();
+    assert!(paths.len() > 8, "{paths:?}");
+    for (n, path) in paths.iter().enumerate() {
+        let whole = std::fs::read_to_string(path).unwrap();
+        for text in [&whole[..], &whole[..whole.floor_char_boundary(whole.len() * 2 / 3)]] {
+            let mut c = Client::new(Value::Null);
+            c.open(URI, text);
+            c.published();
+            for (m, method) in Server::requests().enumerate() {
+                for line in (0..text.lines().count()).filter(|line| line % 5 == (n + m) % 5) {
+                    let column = text.lines().nth(line).unwrap().len() as u32 / 2;
+                    if let Err(failure) = c.server.request(method, place_of(URI, line as u32, column)) {
+                        assert!([-32803, -32602].contains(&failure.code), "{method} {path:?}:{line}: {failure:?}");
+                    }
+                }
+            }
+        }
+    }
 }
