@@ -449,6 +449,7 @@ fn has(op: &Op, elements: &[Element]) -> bool {
     elements.iter().any(|element| match element {
         Element::Operand(slot, _) => op.operand(slot).is_some(),
         Element::Attr(name) => op.attr(name).is_some(),
+        Element::Type("result") => !op.result_types.is_empty(),
         _ => false,
     })
 }

@@ -9,7 +9,7 @@ use crate::lexer::Word;
 use crate::tree::{Function, Module, Op, Operand, Region, Value};
 use crate::types::{Extent, TileBuf, Type, Typed};
 use ptoc_diagnostics::{Diagnostic, Span, codes, suggest};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// The functions of a module by their names, the first one of each.
@@ -34,7 +34,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
             }
         }
         let mut checker =
-            Checker { functions: &by_name, constants: FxHashSet::default(), scopes: vec![FxHashMap::default()] };
+            Checker { functions: &by_name, constants: FxHashMap::default(), scopes: vec![FxHashMap::default()] };
         if let Err(d) = checker.function(f) {
             out.push(*d);
         }
@@ -55,8 +55,8 @@ struct Definition {
 
 struct Checker<'m> {
     functions: &'m Functions<'m>,
-    /// The names of constants.
-    constants: FxHashSet<Word>,
+    /// Constants that are whole numbers.
+    constants: FxHashMap<Word, i128>,
     /// What is defined, inner regions last.
     scopes: Vec<FxHashMap<Word, Definition>>,
 }
@@ -130,15 +130,25 @@ impl Checker<'_> {
         }
         rules::check(op, &types, self.functions, &self.constants)?;
         contracts::check(op, &types)?;
-        if op.row.name == "arith.constant" {
-            self.constants.extend(op.results.iter().map(|r| r.name.clone()));
+        if let Some(n) = op.attr("value").and_then(|a| a.value.as_ref()?.int()) {
+            self.constants.extend(op.results.iter().map(|r| (r.name.clone(), n)));
         }
         for region in &op.regions {
             self.region(region)?;
         }
         self.regions_end(op)?;
-        let results = result_types(op, &types);
+        let mut results = result_types(op, &types);
+        if op.row.name == "pto.partition_view" && results.is_empty() {
+            results.push(self.part(op, &types));
+        }
         self.results(op, results)
+    }
+
+    /// The type of a part that does not say it: its sizes, as far as they are constants.
+    fn part(&self, op: &Op, types: &[Option<Type>]) -> Option<Type> {
+        let element = types.first()?.as_ref()?.element()?.clone();
+        let size = |o: &Operand| self.constants.get(&o.value.name).and_then(|n| i64::try_from(*n).ok());
+        Some(Type::PartitionView(op.operands_of("sizes").map(size).collect(), element))
     }
 
     fn operand(&self, operand: &Operand) -> Res<Option<Type>> {

@@ -143,7 +143,9 @@ impl Reader<'_> {
             return Ok(false);
         }
         let tile = self.tile_at(op, tile)?;
-        if !op.attrs.is_empty() || op.operands.len() != 2 || tile.ty.blayout != Major::Row && tile.ty.slayout.is_none()
+        if op.attrs.iter().any(|a| a.name != "layout")
+            || op.operands.len() != 2
+            || tile.ty.blayout != Major::Row && tile.ty.slayout.is_none()
         {
             return not_read(op.span, "a part of more than two modes is not read here");
         }

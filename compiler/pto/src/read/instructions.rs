@@ -29,6 +29,7 @@ fn statement(op: &Op, name: &str, args: Pieces, modes: &[String]) -> Pieces {
 
 impl Reader<'_> {
     pub(super) fn instruction(&mut self, op: &Op) -> Res<()> {
+        self.rows_in_memory(op)?;
         if self.own_form(op)? {
             return Ok(());
         }
@@ -162,7 +163,7 @@ impl Reader<'_> {
     }
 
     fn load(&mut self, op: &Op) -> Res<Pieces> {
-        for attr in &op.attrs {
+        for attr in op.attrs.iter().filter(|a| a.name != "layout") {
             let padded = !attr.name.contains('.') && attr.value != Some(AttrValue::Bool(false));
             if padded && self.word_of(op, &attr.name) != Some("PadNull") {
                 return not_read(attr.span, format!("`{}` of `{}` is not read", attr.name, op.row.name));
@@ -190,6 +191,14 @@ impl Reader<'_> {
         }
         modes.extend(self.relu(op));
         Ok(statement(op, "TSTORE", vec![window, self.tile_argument(op, "src")?], &modes))
+    }
+
+    /// `layout` of a transfer says again what the strides of its view say, which lie in rows.
+    fn rows_in_memory(&self, op: &Op) -> Res<()> {
+        match op.attr("layout").filter(|_| self.word_of(op, "layout") != Some("nd")) {
+            Some(attr) => not_read(attr.span, format!("`{attr}` of `{}` is not read: only `nd` is", op.row.name)),
+            None => Ok(()),
+        }
     }
 
     fn relu(&self, op: &Op) -> Option<String> {

@@ -9,13 +9,13 @@ use crate::tree::Op;
 use crate::types::{Extent, TileBuf, Type, dtype_of};
 use crate::words::{ENUMERATIONS, enumeration};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 pub(super) fn check(
     op: &Op,
     types: &[Option<Type>],
     functions: &Functions<'_>,
-    constants: &FxHashSet<Word>,
+    constants: &FxHashMap<Word, i128>,
 ) -> Res<()> {
     attributes(op)?;
     enumerations(op)?;
@@ -37,7 +37,7 @@ pub(super) fn check(
 }
 
 /// A buffer is bound to an integer, a view to a pointer with its elements.
-fn tassign(op: &Op, types: &[Option<Type>], constants: &FxHashSet<Word>) -> Res<()> {
+fn tassign(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -> Res<()> {
     let (Some(Some(bound)), Some(Some(to)), Some(operand)) = (types.first(), types.get(1), op.operand("addr")) else {
         return Ok(());
     };
@@ -54,7 +54,7 @@ fn tassign(op: &Op, types: &[Option<Type>], constants: &FxHashSet<Word>) -> Res<
             "bind it to a pointer with elements of its own type",
         ),
         (Type::TensorView(..) | Type::PartitionView(..), Type::Ptr(_)) => Ok(()),
-        (Type::TensorView(..) | Type::PartitionView(..), _) if integer && constants.contains(name) => refused(
+        (Type::TensorView(..) | Type::PartitionView(..), _) if integer && constants.contains_key(name) => refused(
             format!("a view of global memory is bound to a pointer, and `%{name}` is a constant"),
             "only a tile has a constant address: bind the view to an argument of type `!pto.ptr`",
         ),
@@ -179,21 +179,23 @@ fn make_tensor_view(op: &Op, types: &[Option<Type>]) -> Res<()> {
 }
 
 fn partition_view(op: &Op) -> Res<()> {
-    let (Some(Type::TensorView(of, from)), Some(Type::PartitionView(extents, to))) =
-        (op.operands[0].ty.as_ref().map(|t| &t.ty), op.result_types.first().map(|t| &t.ty))
+    let said = op.result_types.first().map(|t| &t.ty);
+    let (Some(Type::TensorView(of, from)), None | Some(Type::PartitionView(..))) =
+        (op.operands[0].ty.as_ref().map(|t| &t.ty), said)
     else {
         let message = "`pto.partition_view` makes a `!pto.partition_tensor_view` of a `!pto.tensor_view`";
         return err(codes::PTO_TYPE, op.span, message);
     };
-    if from != to {
-        return err(codes::PTO_TYPE, op.span, format!("a part of a view of `{from}` has no elements of `{to}`"));
-    }
     for slot in ["offsets", "sizes"] {
         let given = op.operands_of(slot).count();
         if given != of.len() {
             let message = format!("the view has {} modes, and {given} numbers in `{slot}`", of.len());
             return err(codes::PTO_TYPE, op.span, message);
         }
+    }
+    let Some(Type::PartitionView(extents, to)) = said else { return Ok(()) };
+    if from != to {
+        return err(codes::PTO_TYPE, op.span, format!("a part of a view of `{from}` has no elements of `{to}`"));
     }
     if extents.len() > of.len() {
         return err(codes::PTO_TYPE, op.span, "a part has no more modes than its view");

@@ -185,3 +185,35 @@ fn constants_hold_with_their_types() {
         assert_eq!(read_of(&wrong), [part], "{wrong}");
     }
 }
+
+/// A part may leave out its type, which its sizes say; `layout` of a transfer says again that rows lie in memory.
+#[test]
+fn words_that_may_be_left_out() {
+    const TILE: &str = "!pto.tile_buf<vec, 16x64xf32>";
+    let text = |arrow: &str, used: &str, layout: &str| {
+        format!(
+            "    %p = pto.partition_view %v, offsets = [%c0, %c0], sizes = [%c16, %c64] : \
+             !pto.tensor_view<?x?xf32>{arrow}\n    %t = pto.alloc_tile : {TILE}\n    pto.tload ins(%p : \
+             !pto.partition_tensor_view<{used}xf32>) outs(%t : {TILE}){layout}\n"
+        )
+    };
+    let arrow = " -> !pto.partition_tensor_view<16x64xf32>";
+    for layout in ["", " {layout = #pto.layout<nd>}"] {
+        assert_eq!(read_of(&text(arrow, "16x64", layout)), [""; 0], "{layout}");
+        assert_eq!(read_of(&text("", "16x64", layout)), [""; 0], "{layout}");
+    }
+    let wrong = read_of(&text("", "16x32", ""));
+    assert!(wrong.len() == 1 && wrong[0].starts_with("E1403 `%p` is a `!pto.partition_tensor_view<16x64xf32>`"));
+    for layout in ["dn", "nz"] {
+        let said = read_of(&text(arrow, "16x64", &format!(" {{layout = #pto.layout<{layout}>}}")));
+        let part = format!("E1404 `layout = #pto.layout<{layout}>` of `pto.tload` is not read: only `nd` is");
+        assert_eq!(said, [part]);
+    }
+    // It is printed as it was.
+    let whole =
+        format!("func.func @f(%v: !pto.tensor_view<?x?xf32>, %c0: index) {{\n{}  return\n}}\n", text("", "16x64", ""));
+    let parsed = parse(FileId(0), &whole);
+    assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
+    let printed = print(&parsed.module);
+    assert!(printed.contains("sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32>\n"), "{printed}");
+}
