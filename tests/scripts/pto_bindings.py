@@ -347,6 +347,8 @@ def pattern(words, given, attrs, results, owner, depth):
         elif word.startswith("T."):
             slot = values(given.get(word[2:]))
             out.append(", ".join(v.type for v in slot) if slot else results[0])
+            if stack and not slot:
+                stack[-1] = (stack[-1][0], True)
         elif word[0] in "$@" and len(word) > 1:
             name = word[1:].rstrip("*?")
             slot = given.get(name)

@@ -35,9 +35,14 @@ pub(super) fn of(body: &Region) -> Option<Grid<'_>> {
         && looped.result_types.is_empty()
         && bound("lower").is_some_and(|v| number(&v.name, "pto.get_block_idx"))
         && bound("step").is_some_and(|v| number(&v.name, "pto.get_block_num"));
-    // What stands in front of it is done once for all blocks.
+    // What stands in front of it is done once for all blocks: numbers, and what the launch has to satisfy.
+    let trap = |op: &Op| {
+        let ends = |r: &Region| matches!(&r.ops[..], [only] if only.row.name == "pto.trap");
+        op.row.name == "scf.if" && op.result_types.is_empty() && matches!(&op.regions[..], [then] if ends(then))
+    };
     let pure = |op: &Op| {
-        op.row.name.starts_with("arith.")
+        trap(op)
+            || op.row.name.starts_with("arith.")
             || ["pto.get_block_idx", "pto.get_block_num", "pto.make_tensor_view", "func.return"].contains(&op.row.name)
     };
     if !is_loop || !body.ops.iter().all(|op| std::ptr::eq(op, looped) || pure(op)) {

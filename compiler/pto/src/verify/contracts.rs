@@ -168,8 +168,11 @@ fn element_wise(op: &Op, types: &[Option<Type>]) -> Res<()> {
     let (Some(instr), Form::Dps(dps)) = (op.row.instr, &op.row.form) else { return Ok(()) };
     let by_elements =
         matches!(instr.get().sem, Sem::Map(_) | Sem::Binary(_) | Sem::BinaryScalar(_) | Sem::Unary(_) | Sem::Convert);
-    // Of a row or a column that is spread out another part is valid, and so of a mask.
-    if !by_elements || ["expand", "tcmp"].iter().any(|part| op.row.name.contains(part)) || op.values.is_some() {
+    // Of a row or a column that is spread out another part is valid, and so of a mask and of what scales rows.
+    if !by_elements
+        || ["expand", "tcmp", "dequant"].iter().any(|part| op.row.name.contains(part))
+        || op.values.is_some()
+    {
         return Ok(());
     }
     let Some(dst) = tile(op, types, "dst") else { return Ok(()) };

@@ -6,7 +6,9 @@ use crate::lexer::Word;
 use crate::tree::{BlockArg, Region, ResultName};
 use crate::types::{Type, Typed};
 use ptoc_diagnostics::codes;
-use ptoc_ir::tile::{AddrKind, For, If, Kernel, Op, PrintPart, Region as Statements, SyncOp, Ty, Value, Var, While};
+use ptoc_ir::tile::{
+    AddrKind, For, If, Kernel, Op, PrintPart, Region as Statements, Stmt, SyncOp, Ty, Value, Var, While,
+};
 use rustc_hash::FxHashMap;
 
 impl Writer<'_> {
@@ -73,8 +75,18 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// The body of a block. Bytes at addresses that no statement begins are declared first.
+    /// The body of a block. Bytes at addresses that no statement begins are declared first, behind what has to hold.
     fn body(&mut self) -> Res<()> {
+        let check = |op: &Op| matches!(op, Op::Check { .. });
+        let passes = |op: &Op| op.is_pure() || check(op) || (self.bytes && matches!(op, Op::Alloc { .. }));
+        let asking = self.kernel.body.iter().take_while(|s| passes(&s.op)).count();
+        let asked = match self.kernel.grid.is_empty() {
+            true => self.kernel.body[..asking].iter().rposition(|s| check(&s.op)).map_or(0, |last| last + 1),
+            // In front of a grid it is asked once.
+            false => 0,
+        };
+        let (first, rest) = self.kernel.body.split_at(asked);
+        self.listed(first)?;
         let begun = begun(&self.kernel.body);
         for (tile, data) in &self.kernel.tiles {
             let used = self.uses.contains_key(&tile);
@@ -82,7 +94,7 @@ impl Writer<'_> {
                 self.alloc(tile)?;
             }
         }
-        self.statements(&self.kernel.body)
+        self.listed(rest)
     }
 
     fn block_number(&mut self, name: &'static str) -> Word {
@@ -106,7 +118,11 @@ impl Writer<'_> {
     }
 
     pub(super) fn statements(&mut self, region: &Statements) -> Res<()> {
-        region.iter().try_for_each(|stmt| self.at(stmt.span, |w| w.statement(&stmt.op)))
+        self.listed(region)
+    }
+
+    fn listed(&mut self, statements: &[Stmt]) -> Res<()> {
+        statements.iter().try_for_each(|stmt| self.at(stmt.span, |w| w.statement(&stmt.op)))
     }
 
     fn statement(&mut self, op: &Op) -> Res<()> {
@@ -132,10 +148,13 @@ impl Writer<'_> {
             Op::Inst(inst) => self.instruction(inst),
             Op::Sync(sync) if self.level == Level::Explicit => self.sync(sync),
             Op::Sync(_) => unsaid(self.span, "flags at level 2"),
-            Op::Check { cond, check, .. } if self.kernel.checks[*check].code == codes::ASSERTION_FAILED => {
+            // What the source says has to hold: `assert`, and `where`, on which proofs rest.
+            Op::Check { cond, check, .. }
+                if [codes::ASSERTION_FAILED, codes::WHERE_FAILED].contains(&self.kernel.checks[*check].code) =>
+            {
                 self.trap(*cond)
             }
-            // What has to hold is the reader's to check again.
+            // What else has to hold is the reader's to check again.
             Op::Check { .. } => Ok(()),
             Op::For(f) => self.for_loop(f),
             Op::If(i) => self.branch(i),

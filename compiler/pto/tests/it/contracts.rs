@@ -45,6 +45,11 @@ fn what_is_valid_is_valid_in_all_operands() {
     const ROW: &str = "!pto.tile_buf<vec, 1x16xf32>";
     let spread = tiles(&[A, ROW], &format!("pto.tcolexpandmul ins(%a, %b : {A}, {ROW}) outs(%a : {A})"));
     assert_eq!(said(&spread), [""; 0]);
+    const SCALE: &str = "!pto.tile_buf<vec, 16x8xf32>";
+    const BYTES: &str = "!pto.tile_buf<vec, 16x32xi8>";
+    const WIDE: &str = "!pto.tile_buf<vec, 16x32xf32>";
+    let line = format!("pto.tdequant ins(%a, %b, %b : {BYTES}, {SCALE}, {SCALE}) outs(%c : {WIDE})");
+    assert_eq!(said(&tiles(&[BYTES, SCALE, WIDE], &line)), [""; 0]);
 }
 
 #[test]
