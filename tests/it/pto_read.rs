@@ -223,8 +223,8 @@ fn through_tiles(name: &str, loads: &[(&str, &str, &str)], lines: &str, stores: 
         params.push(format!("%{array}: !pto.ptr<{dtype}>"));
         head += &format!(
             "    %{array}_r = arith.constant {rows} : index\n    %{array}_c = arith.constant {cols} : index\n    \
-             %{array}_v = pto.make_tensor_view %{array}, shape = [%{array}_r, %{array}_c], strides = [%{array}_c, %one] \
-             : {view}\n    %{array}_p = pto.partition_view %{array}_v, offsets = [%zero, %zero], sizes = \
+             %{array}_v = pto.make_tensor_view %{array}, shape = [%{array}_r, %{array}_c], strides = [%{array}_c, \
+             %one] : {view}\n    %{array}_p = pto.partition_view %{array}_v, offsets = [%zero, %zero], sizes = \
              [%{array}_r, %{array}_c] : {view} -> {part}\n    %{array}_t = pto.alloc_tile : {tile}\n"
         );
         let (ins, outs) = if load { (("p", &part), ("t", &tile)) } else { (("t", &tile), ("p", &part)) };
