@@ -49,8 +49,8 @@ pub(super) fn is_pure(op: &Op) -> bool {
             .contains(&op.row.name)
 }
 
-/// Moves numbers of places and addresses in front of loops whose iterations do not change them, and of branches; all but
-/// the loop over blocks. What stands several times is written once, but for the names in `kept`.
+/// Moves numbers of places and addresses in front of loops whose iterations do not change them, and of branches: of all
+/// but the loop over blocks. What stands several times is written once, but for the names in `kept`.
 pub(super) fn hoist(ops: &mut [Op], kept: &FxHashSet<Word>) {
     ops.iter_mut().flat_map(|op| &mut op.regions).for_each(|r| outwards(&mut r.ops));
     common(ops, kept, &mut FxHashMap::default(), &mut FxHashMap::default());
