@@ -42,9 +42,11 @@ impl Lower<'_> {
         for (k, operand) in inst.operands.iter().enumerate() {
             sources.push(match operand {
                 Operand::Tile(t) => {
-                    tiles.push((k, *t));
+                    if !self.products.windows.contains_key(&t.tile) {
+                        tiles.push((k, *t));
+                    }
                     let shape = (self.value(t.valid.0), self.value(t.valid.1));
-                    CellOperand::Tile(self.tile(t), shape, i64::from(t.cols))
+                    CellOperand::Tile(self.operand(t), shape, i64::from(t.cols))
                 }
                 Operand::Scalar(v) => match self.kernel.values[*v].ty {
                     Ty::Index => CellOperand::Index(self.value(*v)),

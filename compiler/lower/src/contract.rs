@@ -56,8 +56,8 @@ impl<'k> Lower<'k> {
         }
     }
 
-    /// An operand of a product: a tile, or the window that it would be a copy of.
-    fn operand(&mut self, t: &TileRef) -> Matrix {
+    /// An operand of a product, or of what unfolds it: a tile, or the window that it would be a copy of.
+    pub(super) fn operand(&mut self, t: &TileRef) -> Matrix {
         match self.products.windows.get(&t.tile).cloned() {
             Some(view) => self.view(&view),
             None => self.tile(t),

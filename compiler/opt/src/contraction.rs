@@ -242,6 +242,10 @@ impl<'k> Finder<'k> {
         if !shape_fits || view.strides.len() != 2 || self.kernel.tiles[first.tile].ty.dtype != tensor.dtype {
             return;
         }
+        if self.unfolded(&first, view, rest) {
+            self.out.windows.insert(first.tile, view.clone());
+            return;
+        }
         let mut last = first;
         if !matches!(self.kernel.tiles[first.tile].ty.loc, Loc::Left | Loc::Right | Loc::Bias) {
             let mut moves = rest.iter().filter_map(|s| moved(&s.op)).filter(|(_, from)| from.tile == first.tile);
@@ -260,6 +264,30 @@ impl<'k> Finder<'k> {
         if wanted > 0 && self.read_by(&last, rest) == wanted {
             self.out.windows.insert(last.tile, view.clone());
         }
+    }
+
+    /// Whether all that reads a tile in L1 is instructions that put its elements elsewhere, later in the same region or
+    /// deeper. As often as they do, they read a dense window as fast as its copy.
+    fn unfolded(&self, t: &TileRef, view: &ViewRef, rest: &[Stmt]) -> bool {
+        fn readers(t: &TileRef, region: &[Stmt]) -> u32 {
+            let mut count = 0;
+            for stmt in region {
+                if let Op::Inst(inst) = &stmt.op
+                    && matches!(inst.instr.get().sem, Sem::Cells(_))
+                {
+                    count += inst.operands.iter().skip(1).filter(|o| **o == Operand::Tile(*t)).count() as u32;
+                }
+                count += stmt.op.regions().map(|r| readers(t, r)).sum::<u32>();
+            }
+            count
+        }
+        let ty = &self.kernel.tiles[t.tile].ty;
+        let dense = match (&view.shape[..], &view.strides[..]) {
+            (&[_, cols], &[down, across]) => down == cols && self.defs.number(across) == Some(1),
+            _ => false,
+        };
+        let reads = self.uses.get(&t.tile).map_or(0, |u| u.reads);
+        ty.loc == Loc::Mat && ty.layout.is_none() && dense && reads > 0 && readers(t, rest) == reads
     }
 
     /// How many products, here or in conditionals, have `t` as an operand that a window can replace.
