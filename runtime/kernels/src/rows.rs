@@ -36,7 +36,7 @@ pub(super) unsafe extern "C" fn copy(
         }
         return;
     }
-    if dst_step == bytes && src_step == bytes {
+    if rows == 1 || (dst_step == bytes && src_step == bytes) {
         let all = rows.wrapping_mul(bytes);
         let apart = (dst as i64).wrapping_sub(src as i64).unsigned_abs() >= all as u64;
         if apart {

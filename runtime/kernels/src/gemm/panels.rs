@@ -35,13 +35,13 @@ pub(super) fn panel_bytes() -> usize {
 /// Bytes of a strip of a, its rows rounded up to vectors.
 pub(super) const STRIP: usize = KC * 16 * 4;
 
-/// Bytes of panels that are kept for the products that follow where the second-level cache has less than half of it:
-/// more than it holds, as they are faster read from the next one than packed again.
+/// Bytes of panels that are kept for the products that follow, at least: they are faster read from the cache behind the
+/// second level than packed again.
 const KEPT: usize = 2 << 20;
 
 /// Bytes of room for panels.
 pub(super) fn room_bytes() -> usize {
-    if cache::second_level() < KEPT / 2 { KEPT.max(panel_bytes()) } else { panel_bytes() }
+    KEPT.max(panel_bytes())
 }
 
 /// Bytes that a product needs: panels of b, and a strip of a.

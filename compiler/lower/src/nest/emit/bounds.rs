@@ -31,7 +31,7 @@ impl NestEmitter<'_> {
                 all = range;
             }
         }
-        if self.fill.is_some() {
+        if self.fill.is_some() && range != all {
             // What is kept is a part of what exists, also where it is nothing.
             range.0 = self.code.bin(BinOp::Min, range.0, all.1);
             range.1 = self.code.bin(BinOp::Max, range.1, range.0);
