@@ -1,6 +1,7 @@
-//! Work of one lane at a time, in general registers: between memory and the frame's areas.
+//! Work of one lane at a time, in general registers: between memory and the frame's areas; and vectors that are filled
+//! lane by lane.
 
-use super::asm::{indexed, low};
+use super::asm::{at, indexed, low};
 use super::emit::{Emitter, INDEX, SCRATCH};
 use super::ops::VOp;
 use super::program::{Copy, Gap, Scalar};
@@ -59,6 +60,9 @@ impl Emitter<'_> {
             }
         }
         let size = u32::from(copy.size);
+        if copy.inserts() {
+            return self.inserted(copy, size as i32, lanes as i32);
+        }
         let scatter = copy.store && copy.gather;
         let saved = self.frame.index();
         if scatter {
@@ -96,6 +100,90 @@ impl Emitter<'_> {
         if scatter {
             self.asm.rm(Code::Mov_r64_rm64, INDEX, saved);
         }
+    }
+
+    /// All lanes of a step from the address in the first scratch register on, into area 0, a vector at a time: what is
+    /// stored in one piece is loaded from there without waiting for it to reach the cache. Three vector registers are
+    /// used, and given back.
+    fn inserted(&mut self, copy: Copy, size: i32, lanes: i32) {
+        let gap = SCRATCH[1];
+        if let Gap::Param(n) = copy.gap {
+            let memory = self.frame.input(n);
+            self.asm.rm(Code::Mov_r64_rm64, gap, memory);
+            self.asm.rm(Code::Lea_r64_m, LANE, indexed(gap, gap, 2, 0));
+        }
+        let vector = (size * lanes).min(self.isa.bytes());
+        let used = ((vector + 15) / 16).min(3) as u8;
+        let kept = |e: &Self, n: u8| e.frame.area(1 + n / 2, i32::from(n % 2) * 64);
+        for n in 0..used {
+            let memory = kept(self, n);
+            self.store(VOp::Store, memory, n);
+        }
+        for first in (0..lanes).step_by((vector / size) as usize) {
+            let per = (16 / size).min(lanes);
+            let quarter = |n: i32| (first + n * per, per);
+            let (mut whole, xmm) = (Register::XMM0, |n: u32| Register::XMM0 + n);
+            self.insert_lanes(copy.gap, size, Register::XMM0, quarter(0));
+            if vector >= 32 {
+                self.insert_lanes(copy.gap, size, xmm(1), quarter(1));
+                whole = Register::YMM0;
+                self.joined(Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8, [whole, whole, xmm(1)]);
+            }
+            if vector == 64 {
+                self.insert_lanes(copy.gap, size, xmm(1), quarter(2));
+                self.insert_lanes(copy.gap, size, xmm(2), quarter(3));
+                let upper = Register::YMM1;
+                self.joined(Code::VEX_Vinserti128_ymm_ymm_xmmm128_imm8, [upper, upper, xmm(2)]);
+                whole = Register::ZMM0;
+                self.joined(Code::EVEX_Vinserti64x4_zmm_k1z_zmm_ymmm256_imm8, [whole, whole, upper]);
+            }
+            let store = match vector {
+                8 => Code::VEX_Vmovq_xmmm64_xmm,
+                16 => Code::VEX_Vmovdqu_xmmm128_xmm,
+                32 => Code::VEX_Vmovdqu_ymmm256_ymm,
+                _ => Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
+            };
+            let area = self.frame.area(0, first * size);
+            self.asm.mr(store, area, whole);
+        }
+        for n in 0..used {
+            let memory = kept(self, n);
+            self.load(VOp::Load, n, memory);
+        }
+    }
+
+    /// Lanes into the elements of a register. The address is that of the first of them, and then of the lane behind
+    /// the last, unless gaps are known.
+    fn insert_lanes(&mut self, gap: Gap, size: i32, to: Register, (first, count): (i32, i32)) {
+        let [address, step, _] = SCRATCH;
+        let code = match size {
+            1 => Code::VEX_Vpinsrb_xmm_xmm_r32m8_imm8,
+            2 => Code::VEX_Vpinsrw_xmm_xmm_r32m16_imm8,
+            4 => Code::VEX_Vpinsrd_xmm_xmm_rm32_imm8,
+            _ => Code::VEX_Vpinsrq_xmm_xmm_rm64_imm8,
+        };
+        let zero = iced_x86::Instruction::with3(Code::VEX_Vpxor_xmm_xmm_xmmm128, to, to, to);
+        self.asm.try_push(zero);
+        for n in 0..count {
+            let from = match gap {
+                Gap::Const(bytes) => at(address, bytes * i64::from(first + n)),
+                Gap::Param(_) => match n % 4 {
+                    0 => at(address, 0),
+                    3 => indexed(address, LANE, 1, 0),
+                    n => indexed(address, step, n as u32, 0),
+                },
+            };
+            self.asm.try_push(iced_x86::Instruction::with4(code, to, to, from, n));
+            if matches!(gap, Gap::Param(_)) && (n % 4 == 3 || n + 1 == count) {
+                let more = indexed(address, step, if n % 4 == 3 { 4 } else { (n % 4 + 1) as u32 }, 0);
+                self.asm.rm(Code::Lea_r64_m, address, more);
+            }
+        }
+    }
+
+    /// The upper half of a register becomes another one.
+    fn joined(&mut self, code: Code, [to, low, high]: [Register; 3]) {
+        self.asm.try_push(iced_x86::Instruction::with4(code, to, low, high, 1));
     }
 
     /// Operands in areas 0 and 1, the result in area 2.

@@ -76,7 +76,8 @@ pub(crate) enum Gap {
     Param(u32),
 }
 
-/// One lane at a time, by general registers, between memory and area 0.
+/// Between memory and area 0: whole steps of lanes that are loaded from places evenly apart by vectors, all else one
+/// lane at a time, by general registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Copy {
     pub(crate) pointer: u32,
@@ -90,6 +91,17 @@ pub(crate) struct Copy {
     pub(crate) store: bool,
     /// Whether it is for the lanes of the tail alone.
     pub(crate) tail: bool,
+}
+
+impl Copy {
+    /// Whether lanes are inserted into vectors: where they are apart fits an address.
+    pub(crate) fn inserts(&self) -> bool {
+        let near = match self.gap {
+            Gap::Const(bytes) => bytes.checked_mul(16).is_some_and(|all| i32::try_from(all).is_ok()),
+            Gap::Param(_) => true,
+        };
+        near && !(self.store || self.gather || self.tail)
+    }
 }
 
 /// What a lane-by-lane computation does: operands in areas 0 and 1, the result in area 2.
@@ -298,7 +310,8 @@ impl fmt::Display for Ins {
             Action::Index { wide } => write!(f, "index.i{}", if wide { 64 } else { 32 })?,
             Action::Copy(c) => {
                 let (from, to) = if c.store { ("area0", "memory") } else { ("memory", "area0") };
-                write!(f, "copy{} {from} to {to}, pointer{} + {}", 8 * c.size, c.pointer, c.disp)?;
+                let how = if c.inserts() { "insert" } else { "copy" };
+                write!(f, "{how}{} {from} to {to}, pointer{} + {}", 8 * c.size, c.pointer, c.disp)?;
                 match c.gap {
                     Gap::Const(bytes) => write!(f, " + {bytes} a lane")?,
                     Gap::Param(n) => write!(f, " + param{n} a lane")?,

@@ -45,6 +45,11 @@ impl Ranges {
         }
     }
 
+    /// Whether a float is one of bf16.
+    pub(super) fn is_bf16(&self, float: Reg) -> bool {
+        self.within(float, BF16_INTEGERS).is_some()
+    }
+
     fn within(&self, a: Reg, limit: i64) -> Option<Reg> {
         let (least, most) = *self.0.get(&a)?;
         (-limit <= least && most <= limit).then_some(a)

@@ -340,8 +340,11 @@ impl Translate<'_> {
                 }
                 (dst, Value::One(value))
             }
-            Op::Store { ty, ref addr, value } => {
-                let value = self.value(value)?;
+            Op::Store { ty, ref addr, value: reg } => {
+                let value = self.value(reg)?;
+                if let (MemTy::BF16, Value::One(a), true) = (ty, value, self.ranges.is_bf16(reg)) {
+                    self.l.rounded.insert((a, ty), a);
+                }
                 let access = self.access(addr)?;
                 self.l.store_lanes(&access, ty, value);
                 return Some(());

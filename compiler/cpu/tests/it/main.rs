@@ -5,6 +5,7 @@
 mod by_hand;
 mod edges;
 mod endings;
+mod gaps;
 mod generate;
 mod launch;
 mod listings;
