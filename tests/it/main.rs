@@ -97,5 +97,6 @@ mod sync;
 mod tutorial;
 mod ui;
 mod unit_epilogues;
+mod vector_forms;
 mod vectors;
 mod windows;
