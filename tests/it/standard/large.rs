@@ -110,6 +110,22 @@ fn sorts_of_several_chunks() {
     }
 }
 
+/// Random keys, some of which have the upper bits of others: as many as look for their places among each other, and one
+/// more, which takes all digits.
+#[test]
+fn sorts_by_upper_digits() {
+    for alike in [2, 15, 16, 17, 60] {
+        let mut noise = Noise::new(alike);
+        let mut keys: Vec<u64> = (0..20_000).map(|_| noise.below(u64::MAX)).collect();
+        for n in 0..alike as usize {
+            keys[300 * n + 7] = 0xabcd_ef01_2340_0000 | noise.below(1 + alike / 2);
+        }
+        let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+        order.sort_by_key(|i| keys[*i as usize]);
+        everywhere("std::sort", "argsort", &[], &one("keys", vector(&keys)), &one("order", vector(&order)));
+    }
+}
+
 /// Few of many, of which most are equal, NaN, zeros of both signs, or all different; runs that are not whole.
 #[test]
 fn the_largest_of_many() {
