@@ -176,6 +176,44 @@ fn bytes_become_factors() {
     }
 }
 
+/// An item of `std::quant`, as it stands.
+fn of_library(begins: &str) -> &'static str {
+    let text = include_str!("../../stdlib/quant.tile");
+    let at = text.find(begins).unwrap_or_else(|| panic!("there is no `{begins}`"));
+    let end = at + text[at..].find("\n}\n").expect("its end") + 3;
+    &text[at..end]
+}
+
+/// The kernels of the library, of which parts of K are blocks: with and without zero points.
+#[test]
+fn kernels_of_the_library() {
+    let text = [of_library("fn logical("), of_library("fn _is_order("), of_library("kernel gemm_nibbles<")].concat();
+    let code = built(&text, 1);
+    for [m, n, q] in [[16usize, 64, 8], [5, 130, 11], [19, 70, 3]] {
+        let (k, s) = (128 * q, q.div_ceil(8));
+        let dims = [("M", m), ("K", k), ("N", n), ("H", k / 2), ("Q", q), ("S", s)].map(|(d, v)| (d, v as i64));
+        let arrays = [
+            array(DType::F16, &[m, k], 1),
+            any_bytes(DType::U8, &[n, k / 2]),
+            array(DType::F16, &[n, q], 2),
+            zeros(DType::F32, &[s, m, n]),
+        ];
+        check(&code, "gemm_nibbles", &dims, &arrays);
+    }
+    let code = built(of_library("kernel gemm_integers<"), 1);
+    for [m, n, q] in [[16usize, 64, 8], [5, 130, 9]] {
+        let (k, s) = (128 * q, q.div_ceil(8));
+        let dims = [("M", m), ("K", k), ("N", n), ("Q", q), ("S", s)].map(|(d, v)| (d, v as i64));
+        let arrays = [
+            array(DType::F16, &[m, k], 1),
+            any_bytes(DType::I8, &[n, k]),
+            array(DType::F16, &[n, q], 2),
+            zeros(DType::F32, &[s, m, n]),
+        ];
+        check(&code, "gemm_integers", &dims, &arrays);
+    }
+}
+
 /// Sums, differences and products of f16, of tiles, columns and rows, with numbers of all kinds.
 #[test]
 fn two_halves_at_once() {

@@ -84,7 +84,7 @@ impl Options {
     /// by the processor's matrix unit, within a stated bound.
     #[must_use]
     pub fn exact(mut self, exact: bool) -> Options {
-        self.0.exact = exact;
+        self.0.exact = Some(exact);
         self
     }
 }

@@ -66,7 +66,7 @@ def uniform(*shape, dtype=torch.bfloat16):
 
 
 def source(path):
-    return ptoc.load(os.path.join(ROOT, path), target="sm90", exact=False)
+    return ptoc.load(os.path.join(ROOT, path), target="sm90")
 
 
 print(torch.__version__, torch.cuda.get_device_name())

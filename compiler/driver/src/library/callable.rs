@@ -26,13 +26,14 @@ pub struct Options {
     pub target: String,
     /// What executes; without one the target's first machine.
     pub backend: Option<String>,
-    /// Products of f16 and bf16 have the interpreter's bits.
-    pub exact: bool,
+    /// Products of narrow floats are chains of fused multiply-adds; if nothing is said they are so on the host, and the
+    /// matrix unit's sums on a GPU, as the target's numbers are (spec/numerics.md).
+    pub exact: Option<bool>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { target: crate::session::DEFAULT_TARGET.into(), backend: None, exact: true }
+        Options { target: crate::session::DEFAULT_TARGET.into(), backend: None, exact: None }
     }
 }
 
@@ -304,7 +305,7 @@ impl Callable {
         session.scalars = scalars;
         session.select(self.backend);
         session.watched = self.backend.capabilities().watches;
-        session.exact = self.options.exact;
+        session.exact = self.options.exact.unwrap_or(session.target.gpu.is_none());
         session.tuning = TuningUse::of(self.backend, ptoc_exec::Pool::default_threads());
         Ok(session)
     }
