@@ -21,7 +21,13 @@ pub struct Library {
 /// Loads a file of kernels, or a module of the standard library (`std::scan`).
 #[pyfunction]
 #[pyo3(signature = (path, *, target = "a2a3", backend = None, exact = None))]
-pub fn load(py: Python<'_>, path: PathBuf, target: &str, backend: Option<String>, exact: Option<bool>) -> PyResult<Library> {
+pub fn load(
+    py: Python<'_>,
+    path: PathBuf,
+    target: &str,
+    backend: Option<String>,
+    exact: Option<bool>,
+) -> PyResult<Library> {
     let loaded = crate::forks::detached(py, || library::Library::open(&path));
     Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
 }

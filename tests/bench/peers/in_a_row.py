@@ -74,7 +74,7 @@ print("| work | ours, us | peer, us | ratio |")
 
 gemm = source("examples/gemm.tile").gemm_f16
 for n, tiles in ((2048, dict(BM=128, BN=256)), (4096, dict(BM=128, BN=256)), (8192, dict(BM=128, BN=256, CM=2))):
-    product = gemm(T=torch.bfloat16, BK=64, **tiles)
+    product = gemm(T=torch.bfloat16, **tiles)
 
     def sets(n=n):
         return [(uniform(n, n), uniform(n, n), torch.empty(n, n, device="cuda")) for _ in range(3)]
