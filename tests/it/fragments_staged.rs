@@ -189,6 +189,8 @@ fn of_library(begins: &str) -> &'static str {
 fn kernels_of_the_library() {
     let text = [of_library("fn logical("), of_library("fn _is_order("), of_library("kernel gemm_nibbles<")].concat();
     let code = built(&text, 1);
+    let found = find(&code.0.prepared.placed.kernel, Target::builtin("sm90").expect("a target")).expect("as above");
+    assert!(!found.whole.is_empty(), "groups divide K");
     for [m, n, q] in [[16usize, 64, 8], [5, 130, 11], [19, 70, 3]] {
         let (k, s) = (128 * q, q.div_ceil(8));
         let dims = [("M", m), ("K", k), ("N", n), ("H", k / 2), ("Q", q), ("S", s)].map(|(d, v)| (d, v as i64));

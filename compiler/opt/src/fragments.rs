@@ -178,6 +178,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         ordered: FxHashSet::default(),
         loops: 0,
         bounds: kernel.grid.iter().map(|d| (d.index, d.extent)).collect(),
+        ends: FxHashMap::default(),
     };
     finder.count(&kernel.body)?;
     finder.loads(&kernel.body, 1)?;
@@ -250,6 +251,8 @@ struct Finder<'k> {
     computed: FxHashSet<Tile>,
     /// One past the last number that indices of loops and of the grid have, which begin at 0.
     bounds: FxHashMap<Value, Value>,
+    /// The same of all loops, wherever they begin.
+    ends: FxHashMap<Value, Value>,
 }
 
 impl Finder<'_> {
@@ -267,10 +270,11 @@ impl Finder<'_> {
                     self.alone(&tile)?;
                 }
             }
-            if let Op::For(f) = &stmt.op
-                && self.defs.number(f.lo) == Some(0)
-            {
-                self.bounds.insert(f.index, f.hi);
+            if let Op::For(f) = &stmt.op {
+                self.ends.insert(f.index, f.hi);
+                if self.defs.number(f.lo) == Some(0) {
+                    self.bounds.insert(f.index, f.hi);
+                }
             }
             stmt.op.regions().try_for_each(|r| self.count(r))?;
         }

@@ -63,7 +63,7 @@ impl Finder<'_> {
     }
 
     /// Whether `min(whole - size * n, size)` is `size` for every block: the launch has checked that a multiple of it is
-    /// divided. Blocks are not empty.
+    /// divided, and the blocks that a loop or the grid counts are not empty.
     pub(super) fn divides(&self, v: Value) -> Option<bool> {
         let (x, y) = self.defs.binary(v, BinOp::Min)?;
         let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
@@ -71,11 +71,7 @@ impl Finder<'_> {
             (Some(n), None) => (y, n),
             _ => return None,
         };
-        let rest = self.defs.poly(rest)?;
-        let multiple = |p: &Poly| p.terms().iter().all(|(_, n)| n % size == 0);
-        if size < 1 || multiple(&rest) {
-            return Some(size > 0);
-        }
+        let (rest, size) = (self.defs.poly(rest)?, (size > 0).then_some(Poly::constant(size))?);
         // What the launch has found equal stands for each other.
         let equal = self.kernel.prologue.iter().filter_map(|stmt| match &stmt.op {
             Op::Check { cond, .. } => match self.defs.of(*cond)? {
@@ -88,7 +84,29 @@ impl Finder<'_> {
             let (step, others) = rest.split(self.defs.poly(from)?.symbol_alone()?)?;
             others.plus(&step.times(&self.defs.poly(to)?)?, 1)
         };
-        Some(equal.flatten().filter_map(replaced).any(|p| multiple(&p)))
+        let forms = equal.flatten().filter_map(replaced).chain([rest.clone()]);
+        let whole = |form: Poly| match form.divided(&size) {
+            Some(left) => self.block_of(v).is_some() || self.is_left(&left),
+            None => false,
+        };
+        Some(forms.into_iter().any(whole))
+    }
+
+    /// Whether so many are left in every iteration of a loop, at least one: `end - n`, and n is below `end`, or below
+    /// `start + min(end - start, size)`.
+    fn is_left(&self, left: &Poly) -> bool {
+        let sum = |a: Value, b: Value| self.defs.poly(a)?.plus(&self.defs.poly(b)?, 1);
+        self.ends.iter().any(|(n, hi)| {
+            let Some(end) = left.plus(&Poly::symbol(*n), 1) else { return false };
+            let mut ends = vec![self.defs.poly(*hi)];
+            if let Some((a, b)) = self.defs.binary(*hi, BinOp::Add) {
+                for (start, least) in [(a, b), (b, a)] {
+                    let sides = self.defs.binary(least, BinOp::Min).map_or_else(Vec::new, |(x, y)| vec![x, y]);
+                    ends.extend(sides.into_iter().map(|side| sum(start, side)));
+                }
+            }
+            ends.contains(&Some(end))
+        })
     }
 
     pub(super) fn pure(&self, region: &Region) -> Result<(), String> {
