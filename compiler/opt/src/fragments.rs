@@ -25,7 +25,7 @@ pub use nibbles::Nibbles;
 pub use order::ordered;
 pub use pages::{Pages, ScatteredRows, TableRows, scattered};
 pub use scalars::{Ramp, ramp};
-pub use steps::is_direct;
+pub use steps::{is_byte, is_direct};
 
 use crate::contraction::{self, Uses};
 use crate::matrix_unit::{self, asks};

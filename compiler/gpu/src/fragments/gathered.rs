@@ -40,7 +40,7 @@ impl Code<'_> {
         // Products read shared memory through another proxy than stores write it.
         self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
         self.meet();
-        self.arrive_if(self.leads[ring % self.leads.len()], full);
+        self.arrive_if(self.lead(ring), full);
         Some(())
     }
 

@@ -149,12 +149,17 @@ impl Code<'_> {
         Some(())
     }
 
+    /// The predicate of the thread that issues bulk copies of a ring.
+    pub(super) fn lead(&self, ring: usize) -> VReg {
+        self.leads[ring % self.leads.len()]
+    }
+
     /// Runs `body` on the thread that issues bulk copies of a ring.
     pub(super) fn only_if_leads(&mut self, ring: usize, body: impl FnOnce(&mut Self) -> Option<()>) -> Option<()> {
         if !self.plan.all_threads && self.leads.len() == 1 {
             return body(self);
         }
-        let (leads, skip) = (self.leads[ring % self.leads.len()], self.b.label());
+        let (leads, skip) = (self.lead(ring), self.b.label());
         self.b.bra_if(leads, false, skip);
         body(self)?;
         self.b.place(skip);

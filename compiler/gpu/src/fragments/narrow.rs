@@ -1,11 +1,11 @@
-//! Instructions on two narrow numbers at once: a register has two neighbours of a row, of f16 or of bytes with 16 bits
-//! each.
+//! Instructions on two narrow numbers at once, dequantisation among them: a register has two neighbours of a row, of
+//! f16 or of bytes with 16 bits each.
 
 use super::Code;
 use super::staged::BOTH;
 use ptoc_ir::tile::{Inst, Op, Operand, TileRef};
 use ptoc_isa::{BinOp, Expr, Read, To};
-use ptoc_opt::fragments::Fragment;
+use ptoc_opt::fragments::{Fragment, is_byte};
 use ptoc_ptx::{Arith, Class, Src, Type, VReg};
 use ptoc_tensor::DType;
 
@@ -142,9 +142,4 @@ impl Code<'_> {
         }
         Some(())
     }
-}
-
-/// An integer of 8 bits.
-pub(super) fn is_byte(dtype: DType) -> bool {
-    matches!(dtype, DType::U8 | DType::I8)
 }

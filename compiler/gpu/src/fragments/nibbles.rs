@@ -1,4 +1,5 @@
-//! Half bytes as elements: a thread takes words of eight columns, of which its two are anywhere.
+//! Half bytes as elements (int4 weights of a mixed-input GEMM): a thread takes words of eight columns, of
+//! which its two are anywhere.
 
 use super::Code;
 use super::staged::{BOTH, CHUNK};

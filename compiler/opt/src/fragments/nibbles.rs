@@ -1,10 +1,12 @@
 //! Half bytes that a loop loads to be computed with: a tile of integers, of which each eight columns are a word of a
 //! row of memory, in any order within it (`std::quant::logical`).
 
-use super::{Finder, Fragment, OperandLoad, OperandSource, PART_BYTES};
+use super::staged::is_swizzled;
+use super::{Finder, Fragment, OperandLoad, OperandSource};
 use crate::matrix_unit::launch_number;
 use ptoc_ir::analysis::poly::Poly;
-use ptoc_ir::tile::{Affine, Copy, Elem, NestAccess, TensorDir, TileRef, Value};
+use ptoc_ir::tile::{Affine, Copy, Elem, NestAccess, TensorDir, Value};
+use ptoc_placement::access::is_whole;
 
 /// Half bytes of a word, and of a byte.
 const WORD: usize = 8;
@@ -57,9 +59,9 @@ impl Finder<'_> {
         let full = matches!(self.fragment(tile.tile), Ok(Fragment::Full(_)));
         let uses = self.uses.get(&tile.tile).copied().unwrap_or_default();
         let fits = full
-            && self.alone_whole(tile)
+            && is_whole(self.kernel, tile)
             && slots > 1
-            && (line.is_multiple_of(PART_BYTES) || [32, 64].contains(&line))
+            && is_swizzled(line)
             && tables.is_empty()
             && copy.fill.is_none()
             && data.dir == TensorDir::In
@@ -93,11 +95,6 @@ impl Finder<'_> {
             element: 1,
             staged: true,
         })
-    }
-
-    fn alone_whole(&self, t: &TileRef) -> bool {
-        let ty = &self.kernel.tiles[t.tile].ty;
-        t.origin.is_none() && (t.rows, t.cols) == (ty.rows, ty.cols)
     }
 
     /// The half bytes of a word that are its eight columns, if each eight columns are a word in the same order.

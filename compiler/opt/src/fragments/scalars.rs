@@ -43,16 +43,20 @@ impl Finder<'_> {
         }
     }
 
+    /// The rest and the size of `min(rest, size)`, what a block of `tiles` has.
+    fn tail(&self, v: Value) -> Option<(Poly, i64)> {
+        let (x, y) = self.defs.binary(v, BinOp::Min)?;
+        match (self.defs.number(x), self.defs.number(y)) {
+            (None, Some(size)) => Some((self.defs.poly(x)?, size)),
+            (Some(size), None) => Some((self.defs.poly(y)?, size)),
+            _ => None,
+        }
+    }
+
     /// The n of `min(whole - size * n, size)`, for n below `(whole + size - 1) / size`: for all but the last of them it
     /// is `size`.
     pub(super) fn block_of(&self, v: Value) -> Option<Value> {
-        let (x, y) = self.defs.binary(v, BinOp::Min)?;
-        let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
-            (None, Some(n)) => (x, n),
-            (Some(n), None) => (y, n),
-            _ => return None,
-        };
-        let rest = self.defs.poly(rest)?;
+        let (rest, size) = self.tail(v)?;
         let of = |n: &Value| {
             let whole = rest.plus(&Poly::symbol(*n), size)?;
             let (sum, by) = self.defs.binary(*self.bounds.get(n)?, BinOp::Div)?;
@@ -65,13 +69,8 @@ impl Finder<'_> {
     /// Whether `min(whole - size * n, size)` is `size` for every block: the launch has checked that a multiple of it is
     /// divided, and the blocks that a loop or the grid counts are not empty.
     pub(super) fn divides(&self, v: Value) -> Option<bool> {
-        let (x, y) = self.defs.binary(v, BinOp::Min)?;
-        let (rest, size) = match (self.defs.number(x), self.defs.number(y)) {
-            (None, Some(n)) => (x, n),
-            (Some(n), None) => (y, n),
-            _ => return None,
-        };
-        let (rest, size) = (self.defs.poly(rest)?, (size > 0).then_some(Poly::constant(size))?);
+        let (rest, size) = self.tail(v)?;
+        let size = (size > 0).then_some(Poly::constant(size))?;
         // What the launch has found equal stands for each other.
         let equal = self.kernel.prologue.iter().filter_map(|stmt| match &stmt.op {
             Op::Check { cond, .. } => match self.defs.of(*cond)? {

@@ -87,7 +87,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Integers of 8 bits, each in a register.
+    /// Integers of 8 bits, two in a register.
     fn bytes(&self, t: TileRef) -> bool {
         let (loc, dtype) = self.ty(t.tile);
         loc == Loc::Vec && is_byte(dtype)
@@ -266,7 +266,7 @@ impl Finder<'_> {
                         && self.ty(t.tile).0 == Loc::Vec
                         && self.ty(d.tile).1 == DType::F32
                         && matches!(expr, Expr::Convert(Expr::Arg(1), To::Mode));
-                    let shift = k > 0 && shifts(expr);
+                    let shift = k > 0 && shifts(expr) && self.bytes(*t);
                     let bytes = self.bytes(*t) && row.read(k + 1) == Read::Whole;
                     let halves = self.ty(t.tile) == (Loc::Vec, DType::F16) && is_pairwise(expr);
                     if !wanted || shift || !(self.numbers(*t) || widened || bytes || halves) {
@@ -307,7 +307,8 @@ impl Finder<'_> {
     }
 }
 
-fn is_byte(dtype: DType) -> bool {
+/// An integer of 8 bits.
+pub fn is_byte(dtype: DType) -> bool {
     matches!(dtype, DType::U8 | DType::I8)
 }
 
