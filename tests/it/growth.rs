@@ -4,42 +4,13 @@
 //! nobody counts (tokens, trees, IR, plans). What is exponential by nature is held to its budget, and to the one
 //! warning. No time is measured.
 
-use mimalloc::MiMalloc;
 use ptoc_diagnostics::{Analysis, Budget, DEFAULT_LIMIT, Diagnostic, codes, render, worked};
 use ptoc_driver::check::check_entry;
 use ptoc_driver::session::Session;
-use std::alloc::{GlobalAlloc, Layout};
-use std::cell::Cell;
+use ptoc_tests_allocations::{Counting, allocated};
 use std::path::Path;
 
-/// The binary's allocator, with the bytes that each thread was given. All of these tests compile, which is many small
-/// allocations.
-struct Counting;
-
-thread_local! {
-    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: everything is the other allocator's; the counter is a plain cell without a destructor.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATED.with(|n| n.set(n.get() + layout.size() as u64));
-        // SAFETY: the caller's promises are those that the other allocator asks for.
-        unsafe { MiMalloc.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { MiMalloc.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        ALLOCATED.with(|n| n.set(n.get() + size as u64));
-        // SAFETY: as above.
-        unsafe { MiMalloc.realloc(at, layout, size) }
-    }
-}
-
+/// The binary's allocator, with the bytes that each thread was given.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
@@ -57,7 +28,7 @@ struct Cost {
 
 /// As `ptoc check`, from the text to what the terminal shows.
 fn cost(text: &str, budget: Budget) -> Cost {
-    let (steps, bytes) = (worked(), ALLOCATED.get());
+    let (steps, bytes) = (worked(), allocated());
     let mut session = Session::new("a2a3", &[]).expect("a2a3 is a target");
     session.budget = budget;
     let unit = session.load_text(Path::new("growth.tile"), text.to_owned());
@@ -67,7 +38,7 @@ fn cost(text: &str, budget: Budget) -> Cost {
     let found = std::mem::take(&mut session.diagnostics).into_report(DEFAULT_LIMIT);
     found.iter().for_each(|d| drop(render::terminal(d, &session.sources, false, 100)));
     let taken = Analysis::ALL.iter().map(|a| session.budget.taken(*a)).collect();
-    Cost { steps: worked() - steps, bytes: ALLOCATED.get() - bytes, found, taken }
+    Cost { steps: worked() - steps, bytes: allocated() - bytes, found, taken }
 }
 
 /// A kernel with two tiles around some lines.

@@ -12,12 +12,14 @@ use ptoc_placement::Placement;
 use ptoc_placement::{memories, physical, placement};
 use ptoc_tensor::Tensor;
 use ptoc_tests::programs::{Prepared, files, kernels, runs};
+use ptoc_tests_budget::cases;
 
 /// A run that takes more of the interpreter's steps is left out.
 const STEPS: u64 = 3_000_000;
 
-/// Moves of a kernel that are tried, evenly over all.
-const MOVES: usize = 16;
+/// Moves of a kernel that are tried, evenly over all: few, and as many with the full budget.
+const FEW: u64 = 4;
+const MANY: u64 = 16;
 
 fn planned(kernel: &Kernel, placement: &Placement) -> Vec<Tile> {
     let planned = |t: &Tile| kernel.tiles[*t].addr == AddrKind::Auto && placement.intervals[*t].is_some();
@@ -66,7 +68,8 @@ fn onto_others(run: &mut Prepared, count: &mut Count) {
         let pairs = tiles.iter().flat_map(|t| tiles.iter().map(move |o| (*t, *o)));
         let one_memory = |(t, o): &(Tile, Tile)| t != o && kernel.tiles[*t].ty.loc == kernel.tiles[*o].ty.loc;
         let pairs: Vec<(Tile, Tile)> = pairs.filter(one_memory).collect();
-        for &(tile, other) in pairs.iter().step_by(pairs.len().div_ceil(MOVES).max(1)) {
+        let moves = cases::<usize>(FEW, MANY);
+        for &(tile, other) in pairs.iter().step_by(pairs.len().div_ceil(moves).max(1)) {
             let at = good.offsets[other][0];
             let bad = moved(&good, tile, at);
             let faults = plan_check::check(&kernel, &bad, &target);
