@@ -249,6 +249,47 @@ kernel halves(a: in f16[M, K], b: in f16[M, K], c: in f16[M], r: in f16[K], x: i
     }
 }
 
+/// Differences of bytes with and without signs, by tiles and columns, in one subtraction; not of what was changed since it
+/// was converted, on either way.
+#[test]
+fn differences_of_bytes() {
+    let kernel = |change: &str| {
+        format!(
+            "
+kernel less(w: in i8[M, K], v: in u8[M, K], z: in u8[M], d: in i8[M], x: in f16[K, N], y: out f32[M, N]) {{
+    grid (m in tiles(M, 64), n in tiles(N, 32));
+    let acc = tile Acc<f32, m, n>;
+    acc = 0.0;
+    let by = f16(Vec(col(z).tile(m, _)));
+    for k in tiles(K, 64) {{
+        let t = f16(Vec(w.tile(m, k)));
+        let u = f16(Vec(v.tile(m, k)));
+        {change}
+        TMATMUL_ACC(acc, acc, Left(t - by), Right(x.tile(k, n)));
+        TMATMUL_ACC(acc, acc, Left(u - f16(Vec(col(d).tile(m, _)))), Right(x.tile(k, n)));
+        TMATMUL_ACC(acc, acc, Left(u - t), Right(x.tile(k, n)));
+    }}
+    TSTORE(y.tile(m, n), acc);
+}}"
+        )
+    };
+    for change in ["", "t = t * u;", "if k.index % 2 == 1 { t = t * u; }", "u = t;"] {
+        let code = built(&kernel(change), 2);
+        for [m, n, k] in [[64usize, 32usize, 192usize], [70, 40, 320]] {
+            let dims = [("M", m), ("K", k), ("N", n)].map(|(d, v)| (d, v as i64));
+            let arrays = [
+                any_bytes(DType::I8, &[m, k]),
+                any_bytes(DType::U8, &[m, k]),
+                any_bytes(DType::U8, &[m]),
+                any_bytes(DType::I8, &[m]),
+                array(DType::F16, &[k, n], 5),
+                zeros(DType::F32, &[m, n]),
+            ];
+            check(&code, &format!("less_{}", change.len()), &dims, &arrays);
+        }
+    }
+}
+
 #[test]
 fn numbers_of_two_and_four_bytes() {
     for (ty, dtype) in [("f16", DType::F16), ("f32", DType::F32)] {

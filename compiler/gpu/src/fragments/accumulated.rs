@@ -45,7 +45,7 @@ impl Code<'_> {
         self.values.insert(f.index, index.into());
         let behind: Vec<VReg> = sum.rings.iter().map(|_| self.b.mov(Type::U32, self.base)).collect();
         let (head, end) = (self.b.label(), self.b.label());
-        self.fills.clear();
+        self.forget_all();
         self.b.place(head);
         let over = self.b.setp(Cmp::Ge, Type::S64, index, hi);
         self.b.bra_if(over, true, end);
@@ -73,7 +73,7 @@ impl Code<'_> {
         self.b.sm90(Sm90::WgmmaWait(0), &[], &[]);
         let none = self.b.setp(Cmp::Eq, Type::U64, index, lo);
         self.only_if(none, false, |c| c.let_go(&behind));
-        self.fills.clear();
+        self.forget_all();
         Some(())
     }
 

@@ -46,7 +46,6 @@ impl Code<'_> {
         let kernel = self.kernel;
         let dtype = |t: &TileRef| kernel.tiles[t.tile].ty.dtype;
         if self.narrow(inst, d, expr)? {
-            self.fills.remove(&d.tile);
             return Some(());
         }
         let mut types = vec![dtype(d)];
@@ -75,7 +74,7 @@ impl Code<'_> {
         if let (Sem::RowExpandBinary(BinOp::Mul), [Source::Tile(a, ..), Source::Tile(by, ..)]) = (row.sem, &sources[..])
             && matches!(of, Fragment::Full(_))
         {
-            self.fills.remove(&d.tile);
+            self.forget(d.tile);
             self.scale_rows(&to, a, by);
             return Some(());
         }
@@ -84,7 +83,7 @@ impl Code<'_> {
         let count = of.elements() as usize;
         if !matches!(expr, Expr::Convert(..)) && !is_direct(expr, &formula.types) {
             let function = lower_formula(expr, formula.types[0], &formula.types[1..], &unreversed(inst));
-            self.fills.remove(&d.tile);
+            self.forget(d.tile);
             for (n, reg) in to.into_iter().enumerate() {
                 let args: Vec<Src> = sources.iter().map(|s| s.at(n, of)).collect();
                 self.call(&function, &args, reg)?;
@@ -114,7 +113,7 @@ impl Code<'_> {
         if exponentials && difference.is_none() {
             values = self.exponentials(&values)?;
         }
-        self.fills.remove(&d.tile);
+        self.forget(d.tile);
         match formula.types[0] {
             DType::F16 | DType::BF16 => {
                 let ty = if formula.types[0] == DType::BF16 { Type::BF16 } else { Type::F16 };

@@ -36,6 +36,7 @@ use crate::emit::{Compiled, name};
 use crate::raster::coordinates;
 use crate::unsupported::{RefusalCode, Refused};
 use loads::Ring;
+use narrow::Integers;
 use pending::Pending;
 use pipelined::Ahead;
 use ptoc_diagnostics::Span;
@@ -91,6 +92,8 @@ struct Code<'k> {
     tiles: FxHashMap<Tile, Vec<VReg>>,
     /// What tiles have beyond their valid columns, where that is known.
     fills: FxHashMap<Tile, u64>,
+    /// Pairs of f16 that are integers of bytes, as what they were made of: above a number whose last digit counts 1.
+    integers: FxHashMap<Tile, Integers>,
     spans: Vec<Span>,
     produces: bool,
     /// Products that are under way, the oldest first.
@@ -218,6 +221,7 @@ fn kernel_code(
         values: FxHashMap::default(),
         tiles: FxHashMap::default(),
         fills: FxHashMap::default(),
+        integers: FxHashMap::default(),
         spans: vec![Span::default()],
         produces: true,
         pending: Vec::new(),
@@ -339,7 +343,7 @@ impl Code<'_> {
         for (dim, at) in kernel.grid.iter().zip(at) {
             self.values.insert(dim.index, at.into());
         }
-        self.fills.clear();
+        self.forget_all();
         self.region(&kernel.body)?;
         self.wait_for_products();
         self.b.push(Ptx::Arith(Arith::Add, Type::U64), &[next], &[next.into(), ctas.into()]);
@@ -349,6 +353,18 @@ impl Code<'_> {
     }
 
     // ---- shorthands -------------------------------------------------------------------------------------------------
+
+    /// A tile is written.
+    fn forget(&mut self, tile: Tile) {
+        self.fills.remove(&tile);
+        self.integers.remove(&tile);
+    }
+
+    /// Code begins here that is reached from elsewhere, too.
+    fn forget_all(&mut self) {
+        self.fills.clear();
+        self.integers.clear();
+    }
 
     fn u32(&mut self, op: Arith, a: impl Into<Src>, by: u32) -> VReg {
         let ty = if matches!(op, Arith::And | Arith::Or | Arith::Xor | Arith::Shl) { Type::B32 } else { Type::U32 };

@@ -8,6 +8,7 @@ use ptoc_isa::{BinOp, Expr, Read, To};
 use ptoc_opt::fragments::{Fragment, is_byte};
 use ptoc_ptx::{Arith, Class, Src, Type, VReg};
 use ptoc_tensor::DType;
+use rustc_hash::FxHashMap;
 
 /// 2^23 as f32 and 2^10 as f16, whose last digits count 1: an integer in those is added exactly, and a subtraction
 /// gives it alone. Both take the full rate, of which a conversion has a fourth.
@@ -16,6 +17,14 @@ const TWO_TO_10: u32 = 0x6400;
 
 /// What an integer of 8 bits with a sign is above its least number.
 const SIGN: u32 = 0x80;
+
+/// Integers of bytes as pairs of f16, before what they are above was subtracted.
+#[derive(Clone, Debug)]
+pub(super) struct Integers {
+    above: Vec<VReg>,
+    /// What they are above, twice.
+    base: u32,
+}
 
 impl Code<'_> {
     /// An instruction of that kind; false if it is none.
@@ -30,6 +39,7 @@ impl Code<'_> {
             }
             (Expr::Bin(op, Expr::Arg(1), Expr::Arg(2)), [Operand::Tile(a), b]) if is_byte(to) => {
                 self.of_bytes(*op, (a, b), d)?;
+                self.forget(d.tile);
                 true
             }
             (Expr::Bin(op, Expr::Arg(1), Expr::Arg(2)), [Operand::Tile(a), Operand::Tile(b)]) if to == DType::F16 => {
@@ -44,16 +54,36 @@ impl Code<'_> {
                 let mut sources = [self.pairs_as(a, row.read(1), of)?, self.pairs_as(b, row.read(2), of)?];
                 if inst.attrs.reversed {
                     sources.swap(0, 1);
+                } else if arith == Arith::SubF && self.integers.contains_key(&b.tile) {
+                    self.from_above(a, &mut sources);
                 }
                 for (n, reg) in regs.into_iter().enumerate() {
                     let srcs = [sources[0][n].into(), sources[1][n].into()];
                     let pair = self.b.arith(arith, Type::F16x2, &srcs);
                     self.b.set(reg, Type::B32, pair);
                 }
+                self.forget(d.tile);
                 true
             }
             _ => false,
         })
+    }
+
+    /// A difference of integers of bytes (a weight and its zero point) in one subtraction: `(1024 + w) - (1024 + z)` for
+    /// `((1024 + w) - 1024) - z`. All are integers of less than 2048, which f16 has exactly.
+    fn from_above(&mut self, a: &TileRef, [left, right]: &mut [Vec<VReg>; 2]) {
+        let Some(Integers { above, base }) = self.integers.get(&a.tile).cloned() else { return };
+        if above.len() != left.len() {
+            return;
+        }
+        let mut raised: FxHashMap<VReg, VReg> = FxHashMap::default();
+        let base = self.b.mov(Type::U32, Src::Imm(base.into()));
+        for reg in right.iter_mut() {
+            let b = &mut self.b;
+            *reg =
+                *raised.entry(*reg).or_insert_with(|| b.arith(Arith::AddF, Type::F16x2, &[(*reg).into(), base.into()]));
+        }
+        *left = above;
     }
 
     /// The pairs of an operand that go with those of a result: a number of a column is both.
@@ -83,14 +113,20 @@ impl Code<'_> {
         let (to, _) = self.part(d)?;
         let sign = if signed { SIGN } else { 0 };
         if self.kernel.tiles[d.tile].ty.dtype == DType::F16 {
-            let less = self.b.mov(Type::U32, Src::Imm(u64::from((TWO_TO_10 | sign) * BOTH)));
-            for (pair, to) in pairs.into_iter().zip(to) {
-                let above = self.u32(Arith::Xor, pair, (TWO_TO_10 | sign) * BOTH);
-                let pair = self.b.arith(Arith::SubF, Type::F16x2, &[above.into(), less.into()]);
+            let base = (TWO_TO_10 | sign) * BOTH;
+            let less = self.b.mov(Type::U32, Src::Imm(base.into()));
+            let above: Vec<VReg> = pairs.into_iter().map(|pair| self.u32(Arith::Xor, pair, base)).collect();
+            for (above, to) in above.iter().zip(to) {
+                let pair = self.b.arith(Arith::SubF, Type::F16x2, &[(*above).into(), less.into()]);
                 self.b.set(to, Type::B32, pair);
+            }
+            self.forget(d.tile);
+            if above.len() == self.tile(d.tile)?.len() {
+                self.integers.insert(d.tile, Integers { above, base });
             }
             return Some(());
         }
+        self.forget(d.tile);
         let mut numbers = Vec::new();
         for pair in pairs {
             let halves = [self.u32(Arith::And, pair, 0xffff), self.u32(Arith::Shr, pair, 16)];

@@ -88,12 +88,12 @@ impl Code<'_> {
         self.iteration(&f.body, Ahead { issues: false, ..ahead })?;
         self.wait_for_products();
         self.b.place(end);
-        self.fills.clear();
+        self.forget_all();
         Some(())
     }
 
     fn iteration(&mut self, body: &Region, ahead: Ahead) -> Option<()> {
-        self.fills.clear();
+        self.forget_all();
         self.ahead = Some(ahead);
         self.region(body)
     }

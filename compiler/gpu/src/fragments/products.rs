@@ -66,7 +66,7 @@ impl Code<'_> {
         }
         let computed = matches!(a, Factors::Registers(_)).then_some(p.a.tile);
         self.commit([p.d.tile].into_iter().chain(computed).collect());
-        self.fills.remove(&p.d.tile);
+        self.forget(p.d.tile);
         Some(())
     }
 

@@ -47,7 +47,7 @@ impl Code<'_> {
             };
             self.b.set(to, Type::F32, whole);
         }
-        self.fills.remove(&d.tile);
+        self.forget(d.tile);
         Some(())
     }
 
@@ -120,6 +120,7 @@ impl Code<'_> {
                 }
             }
         });
+        self.forget(t.tile);
         self.fills.insert(t.tile, bits);
         Some(())
     }

@@ -73,7 +73,7 @@ impl Code<'_> {
             elements(self)?;
             self.b.place(end);
         }
-        self.fills.remove(&tile);
+        self.forget(tile);
         Some(())
     }
 

@@ -86,7 +86,7 @@ impl Code<'_> {
         self.values.insert(f.index, index.into());
         let (head, end) = (self.b.label(), self.b.label());
         // What is known before a loop may not be known in its second iteration.
-        self.fills.clear();
+        self.forget_all();
         self.b.place(head);
         let over = self.b.setp(Cmp::Ge, Type::S64, index, hi);
         self.b.bra_if(over, true, end);
@@ -95,7 +95,7 @@ impl Code<'_> {
         self.b.push(Ptx::Arith(Arith::Add, Type::S64), &[index], &[index.into(), Src::Imm(1)]);
         self.b.bra(head);
         self.b.place(end);
-        self.fills.clear();
+        self.forget_all();
         Some(())
     }
 
@@ -103,20 +103,20 @@ impl Code<'_> {
         let Src::Reg(cond) = self.value(i.cond)? else { return None };
         let (otherwise, end) = (self.b.label(), self.b.label());
         self.b.bra_if(cond, false, otherwise);
-        self.fills.clear();
+        self.forget_all();
         self.region(&i.then)?;
         if !simple {
             self.wait_for_products();
         }
         self.b.bra(end);
         self.b.place(otherwise);
-        self.fills.clear();
+        self.forget_all();
         self.region(&i.els)?;
         if !simple {
             self.wait_for_products();
         }
         self.b.place(end);
-        self.fills.clear();
+        self.forget_all();
         Some(())
     }
 
@@ -153,10 +153,10 @@ impl Code<'_> {
                     let class = self.b.class(from);
                     self.b.set(to, copied(class), from);
                 }
-                match self.fills.get(&a.tile).copied() {
-                    Some(fill) => self.fills.insert(d.tile, fill),
-                    None => self.fills.remove(&d.tile),
-                };
+                let (fill, integers) = (self.fills.get(&a.tile).copied(), self.integers.get(&a.tile).cloned());
+                self.forget(d.tile);
+                self.fills.extend(fill.map(|fill| (d.tile, fill)));
+                self.integers.extend(integers.map(|integers| (d.tile, integers)));
                 Some(())
             }
             (Sem::Store, [Operand::View(v), Operand::Tile(a)]) => self.store(v, a),
@@ -214,7 +214,7 @@ impl Code<'_> {
             let class = self.b.class(reg);
             self.b.set(reg, copied(class), value);
         }
-        self.fills.remove(&ramp.tile.tile);
+        self.forget(ramp.tile.tile);
         Some(())
     }
 }

@@ -167,7 +167,7 @@ impl Code<'_> {
             }
             ty => regs.into_iter().zip(loaded).for_each(|(reg, value)| self.b.set(reg, ty, value)),
         }
-        self.fills.remove(&t.tile);
+        self.forget(t.tile);
         Some(())
     }
 

@@ -77,6 +77,11 @@ const RESERVED: u64 = 1024;
 const SLOTS: u32 = 4;
 const LEAST: u32 = 3;
 
+/// Bytes that loads of a CTA should have under way, so that memory's latency is hidden (Little's law: 4.8 TB/s and 0.8 us
+/// are 29 KB for each of 132 multiprocessors), and the slots that windows of less than that have at most.
+const UNDER_WAY: u32 = 32 << 10;
+const MANY_SLOTS: u32 = 8;
+
 impl OperandLoad {
     /// Parts of each line.
     pub fn parts(&self) -> u32 {
@@ -135,6 +140,7 @@ impl Finder<'_> {
     /// As many slots as the author's stages, and as shared memory has room for: of two CTAs where a block has the rows
     /// of one warp-group, as one computes while products of the other are under way.
     pub(super) fn slots(&mut self, capacity: u64) -> Result<(), String> {
+        self.deepen();
         let wanted: Vec<u32> = self.loads.iter().map(|l| l.slots).collect();
         let enough = |l: &OperandLoad| l.slots >= LEAST || wanted.iter().all(|n| *n < SLOTS);
         if self.rows <= 64 && self.shrink((capacity + RESERVED) / 2 - RESERVED) && self.loads.iter().all(enough) {
@@ -150,6 +156,14 @@ impl Finder<'_> {
         self.loads.iter_mut().zip(wanted).for_each(|(load, slots)| load.slots = slots);
         self.loads.retain(|l| !l.staged);
         self.slots(capacity)
+    }
+
+    /// Loops whose steps are small are so many steps ahead that enough is under way.
+    fn deepen(&mut self) {
+        let looped = |l: &&mut OperandLoad| l.slots > 1;
+        let step: u32 = self.loads.iter_mut().filter(looped).map(|l| l.parts() * l.part_bytes()).sum();
+        let enough = UNDER_WAY.div_ceil(step.max(1)).min(MANY_SLOTS);
+        self.loads.iter_mut().filter(looped).for_each(|l| l.slots = l.slots.max(enough));
     }
 
     /// Takes slots away until the rest has room; whether it has.
