@@ -293,7 +293,9 @@ impl Elaborator<'_> {
                 }
                 Ok(Opnd::View(self.matrix(&view, e.span)?, e.span))
             }
-            (OperandKind::Scalar(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_))) => {
+            (OperandKind::Scalar(_), v @ (Val::Scalar(_) | Val::Int(_) | Val::Float(_) | Val::Bool(_)))
+                if !attrs.reversed =>
+            {
                 Ok(Opnd::Scalar(v, e.span))
             }
             (OperandKind::Index, v @ (Val::Scalar(_) | Val::Int(_))) => Ok(Opnd::Scalar(v, e.span)),
@@ -323,6 +325,7 @@ impl Elaborator<'_> {
                 let want = match kind {
                     OperandKind::Tile(_) => "a tile",
                     OperandKind::View => "a window of a tensor",
+                    OperandKind::Scalar(_) if attrs.reversed => "a tile where a scalar stands in front of it",
                     OperandKind::Scalar(_) => "a scalar",
                     OperandKind::Address => "an address",
                     OperandKind::Index => "an index",
