@@ -5,7 +5,7 @@ use ptoc_isa::Loc;
 use ptoc_names::{Tree, UsePlace, WORD_NAMES};
 use ptoc_pto::attr::AttrValue;
 pub use ptoc_pto::edit::{Proposal, Proposed, about, proposals};
-pub use ptoc_pto::highlight::{Kind, tokens};
+pub use ptoc_pto::highlight::{Kind, listed, tokens};
 pub use ptoc_pto::names::{Defined, NameIndex};
 use ptoc_pto::read::Reading;
 use ptoc_syntax::ast;

@@ -42,6 +42,32 @@ pub fn tokens(text: &str) -> Vec<(Range<usize>, Kind)> {
     }
 }
 
+/// Tokens with their bytes, one a line, comments and marks too.
+pub fn listed(text: &str) -> String {
+    let mut found: Vec<(Range<usize>, String)> =
+        tokens(text).into_iter().map(|(range, kind)| (range, format!("{kind:?}").to_lowercase())).collect();
+    let mut at = 0;
+    loop {
+        let token = next(text, at);
+        let mark = match token.tok {
+            Tok::End => break,
+            Tok::Mark => "mark",
+            Tok::Bad => "bad",
+            _ => "",
+        };
+        if !mark.is_empty() {
+            found.push((token.start..token.end, mark.to_owned()));
+        }
+        at = token.end;
+    }
+    found.sort_by_key(|(range, _)| range.start);
+    let line = |(range, kind): (Range<usize>, String)| {
+        let place = format!("{}..{}", range.start, range.end);
+        format!("{place:<14}{kind:<16}{}\n", text[range].escape_debug())
+    };
+    found.into_iter().map(line).collect()
+}
+
 fn comments(text: &str, between: Range<usize>, found: &mut Vec<(Range<usize>, Kind)>) {
     let mut at = between.start;
     while let Some(start) = text[at..between.end].find("//").map(|n| at + n) {

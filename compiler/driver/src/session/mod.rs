@@ -212,7 +212,11 @@ impl Session {
 
     /// Adds an error and fails.
     pub fn fail<T>(&mut self, diagnostic: Diagnostic) -> Result<T, Failed> {
-        self.diagnostics.push(diagnostic);
+        // A text with mistakes may have lost the kernel by them.
+        let lost = [codes::WHICH_KERNEL, codes::UNKNOWN_KERNEL].contains(&diagnostic.code);
+        if !(lost && self.diagnostics.has_errors()) {
+            self.diagnostics.push(diagnostic);
+        }
         Err(Failed)
     }
 

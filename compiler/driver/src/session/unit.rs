@@ -46,10 +46,14 @@ impl CompilationUnit {
         let Some(name) = name else {
             return match &entries[..] {
                 [only] => Ok(*only),
-                [] => Err(Box::new(
-                    Diagnostic::global(codes::WHICH_KERNEL, format!("`{path}` has no kernel"))
-                        .with_help("a kernel begins with `kernel NAME(ARGUMENTS) {`"),
-                )),
+                [] => {
+                    Err(Box::new(Diagnostic::global(codes::WHICH_KERNEL, format!("`{path}` has no kernel")).with_help(
+                        match crate::pto::is_pto(&path.to_string()) {
+                            true => "a kernel is a function of a module: `func.func @NAME(ARGUMENTS) {`",
+                            false => "a kernel begins with `kernel NAME(ARGUMENTS) {`",
+                        },
+                    )))
+                }
                 _ => Err(Box::new(
                     Diagnostic::global(
                         codes::WHICH_KERNEL,

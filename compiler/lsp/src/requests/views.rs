@@ -110,6 +110,9 @@ pub fn ir(world: &mut World, params: Value) -> Result<Reply, Failure> {
         // Of broken texts, too.
         let context = world.known(&at.text_document.uri)?;
         let text = match stage {
+            Stage::Tokens if ptoc_driver::pto::is_pto(&at.text_document.uri.to_string()) => {
+                ptoc_driver::pto::listed(context.text())
+            }
             Stage::Tokens => {
                 ptoc_syntax::print::tokens(context.text(), &ptoc_syntax::tokens(context.file(), context.text()))
             }

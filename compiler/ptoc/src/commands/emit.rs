@@ -128,17 +128,30 @@ fn source_text(args: &EmitArgs, stage: Stage, session: &mut Session) -> Result<S
     };
     session.read.push(args.file.clone());
     let file = session.sources.add(args.file.display().to_string(), text.clone());
-    let mut parsed = ptoc_syntax::parse(file, &text);
-    session.diagnostics.extend(std::mem::take(&mut parsed.diagnostics));
-    if stage == Stage::Tokens {
-        return Ok(ptoc_syntax::print::tokens(&text, &ptoc_syntax::tokens(file, &text)));
+    // The tree of PTO text is that of its kernels in the language.
+    let is_pto = ptoc_driver::pto::is_pto(&args.file.display().to_string());
+    let (mut ast, diagnostics) = if is_pto {
+        let tree = ptoc_driver::pto::tree(file, &text);
+        ((*tree.ast).clone(), tree.diagnostics)
+    } else {
+        let parsed = ptoc_syntax::parse(file, &text);
+        (parsed.file, parsed.diagnostics)
+    };
+    let is_wrong = is_pto && diagnostics.iter().any(Diagnostic::is_error);
+    session.diagnostics.extend(diagnostics);
+    match stage {
+        Stage::Tokens if is_pto => return Ok(ptoc_driver::pto::listed(&text)),
+        Stage::Tokens => return Ok(ptoc_syntax::print::tokens(&text, &ptoc_syntax::tokens(file, &text))),
+        // Half of such a text is not translated.
+        _ if is_wrong => return Err(Failed),
+        _ => {}
     }
     if let Some(name) = &args.kernel {
-        parsed.file.items.retain(|item| ptoc_names::item_name(item).is_some_and(|n| n.name == *name));
-        if parsed.file.items.is_empty() {
+        ast.items.retain(|item| ptoc_names::item_name(item).is_some_and(|n| n.name == *name));
+        if ast.items.is_empty() {
             let message = format!("`{}` has no item `{name}`", args.file.display());
             return session.fail(Diagnostic::global(codes::UNKNOWN_KERNEL, message));
         }
     }
-    Ok(ptoc_syntax::print::ast(&parsed.file, false))
+    Ok(ptoc_syntax::print::ast(&ast, false))
 }

@@ -36,6 +36,29 @@ fn emit_shows_every_stage() {
     assert!(!s.path().join("bad.ir").exists());
 }
 
+/// PTO text has tokens of its own, and the tree of its kernels in the language.
+#[test]
+fn emit_shows_the_stages_of_pto_text() {
+    const TEXT: &str = "module {\n  func.func @k(%x: !pto.ptr<f32>) { // one\n    %t = pto.alloc_tile : \
+                        !pto.tile_buf<vec, 1x8xf32>\n    return\n  }\n}\n";
+    let s = Sandbox::new();
+    s.file("k.pto", TEXT);
+    let tokens = s.run("emit k.pto --stage tokens");
+    assert!(tokens.contains("exit 0") && tokens.contains("operation       pto.alloc_tile\n"), "{tokens}");
+    assert!(tokens.contains("comment         // one\n") && tokens.contains("mark            {\n"), "{tokens}");
+    let tree = s.run("emit k.pto k --stage ast");
+    assert!(tree.contains("exit 0") && tree.contains("kernel k\n"), "{tree}");
+    s.file("wrong.pto", TEXT.replace("return", ""));
+    // What is wrong with a text is all that is said: it has no kernel because of it.
+    for command in ["emit wrong.pto --stage ast", "emit wrong.pto --stage ir", "run wrong.pto", "mem wrong.pto k"] {
+        let said = s.run(command);
+        assert!(said.contains("exit 1") && said.matches("error[").count() == 1 && said.contains("E1403"), "{said}");
+    }
+    s.file("empty.pto", "module {\n}\n");
+    let said = s.run("run empty.pto");
+    assert!(said.contains("E0744") && said.contains("func.func @NAME"), "{said}");
+}
+
 #[test]
 fn emit_shows_the_ir_between_passes() {
     let s = Sandbox::new();
