@@ -239,6 +239,60 @@ fn through_tiles(name: &str, loads: &[(&str, &str, &str)], lines: &str, stores: 
     )
 }
 
+/// Constants and sums of few bits are below 0 where their highest bit is set.
+#[test]
+fn numbers_of_few_bits() {
+    let lines = [
+        "%ones = arith.constant 255 : i8",
+        "%hundred = arith.constant 100 : i8",
+        "%seven = arith.constant 7 : i8",
+        "%sum = arith.addi %hundred, %hundred : i8",
+        "%part = arith.divui %sum, %seven : i8",
+        "%square = arith.muli %hundred, %hundred : i8",
+        "%rest = arith.remui %square, %seven : i8",
+        "%least = arith.constant -1 : index",
+        "%less = arith.cmpi ult, %least, %n : index",
+        "%bit = arith.extui %less : i1 to i8",
+    ];
+    let stores = ["ones", "part", "rest", "bit"];
+    let mut text = String::from("module {\n  func.func @bits(%y: !pto.ptr<i8>, %n: index) {\n");
+    lines.iter().for_each(|l| text += &format!("    {l}\n"));
+    for (n, name) in stores.iter().enumerate() {
+        text += &format!(
+            "    %at{n} = arith.constant {n} : index\n    pto.store_scalar %{name}, %y[%at{n}] : !pto.ptr<i8>, i8\n"
+        );
+    }
+    text += "    return\n  }\n}\n";
+    let launch = Launch::new();
+    let file = launch.folder.path().join("bits.pto");
+    std::fs::write(&file, text).expect("a file");
+    // 200 / 7, and 10000 of 8 bits is 16.
+    let y = launch.array("y.npy", "|i1", &[4], &[255, 28, 2, 0]);
+    launch.run(&file, "bits", &["--expect", &format!("y={y}"), "-D", "y_len=4", "-D", "n=100"]);
+}
+
+/// An element of a tile without a sign is set to a number, which has none in the text.
+#[test]
+fn elements_without_a_sign() {
+    let tile = "!pto.tile_buf<vec, 1x32xui8>";
+    let lines = format!(
+        "    %three = arith.constant -3 : i8\n    %seven = arith.addi %n, %three : i8\n    \
+         pto.tsetval ins(%one, %seven : index, i8) outs(%x_t : {tile})\n    \
+         pto.tstore ins(%x_t : {tile}) outs(%y_p : !pto.partition_tensor_view<1x32xui8>)\n"
+    );
+    let text = through_tiles("set", &[("x", "1x32", "ui8")], &lines, &[("y", "1x32", "ui8")])
+        .replace("%y: !pto.ptr<ui8>", "%y: !pto.ptr<ui8>, %n: i8")
+        .replace("    pto.tstore ins(%y_t : !pto.tile_buf<vec, 1x32xui8>) outs(%y_p : !pto.partition_tensor_view<1x32xui8>)\n", "");
+    let launch = Launch::new();
+    let file = launch.folder.path().join("set.pto");
+    std::fs::write(&file, text).expect("a file");
+    let x: Vec<u8> = (0..32).collect();
+    let mut y = x.clone();
+    y[1] = 252;
+    let (x, y) = (launch.array("x.npy", "|u1", &[1, 32], &x), launch.array("y.npy", "|u1", &[1, 32], &y));
+    launch.run(&file, "set", &["--in", &format!("x={x}"), "--expect", &format!("y={y}"), "-D", "n=-1"]);
+}
+
 /// Counts of bytes, as pto-isa's page of THISTOGRAM has them: of the upper byte, and of the lower one where the upper
 /// one is the row's.
 #[test]

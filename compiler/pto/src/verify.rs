@@ -2,6 +2,7 @@
 //! the text says, and blocks end as they must.
 
 mod contracts;
+mod numbers;
 mod rules;
 
 use crate::attr::AttrValue;

@@ -11,7 +11,7 @@ use ptoc_diagnostics::{Diagnostic, codes, suggest};
 pub(super) const UNPLACED: &str = "";
 
 /// Dialects of MLIR that stand beside `pto` in what PTOAS takes or makes, and are not read.
-const OTHER_DIALECTS: [&str; 6] = ["memref", "cf", "math", "vector", "tensor", "emitc"];
+const OTHER_DIALECTS: [&str; 7] = ["builtin", "memref", "cf", "math", "vector", "tensor", "emitc"];
 
 impl Parser<'_> {
     pub(super) fn op(&mut self) -> Res<Op> {

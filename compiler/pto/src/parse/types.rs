@@ -193,8 +193,13 @@ impl Parser<'_> {
             return self.fail("expected two extents in a tile buffer, both of them numbers, as in `16x64xf32`".into());
         };
         let mut tile = TileBuf::plain(loc, dtype, rows, cols);
+        let mut seen = Vec::new();
         while self.eat(",") {
             let key = self.word();
+            if seen.contains(&key) {
+                return self.fail(format!("expected `{key}` of a tile buffer once"));
+            }
+            seen.push(key);
             self.take(Tok::Name, "`valid`, `blayout`, `slayout`, `fractal`, `pad` or `compact`")?;
             self.expect("=", "and the value")?;
             if key == "valid" {

@@ -43,7 +43,10 @@ fn unsigned(of: &Scalar) -> Option<String> {
         DType::U8 | DType::U16 | DType::U32 | DType::U64 | DType::Bool => return Some(of.text.clone()),
         _ => return None,
     };
-    Some(format!("{name}({})", of.text))
+    match of.constant {
+        Some(n) if n < 0 => Some(format!("{name}({})", n + (1i128 << (8 * dtype.size())))),
+        _ => Some(format!("{name}({})", of.text)),
+    }
 }
 
 impl Reader<'_> {
@@ -108,6 +111,10 @@ impl Reader<'_> {
                     let text = (n != 0).to_string();
                     return Ok(Scalar { text, ty, constant: None, natural: true, product: None });
                 }
+                // Bits above the largest number are those of one below 0.
+                let bits = dtype_of(ty.element().unwrap_or(&Word::default())).map_or(64, |d| 8 * d.size() as u32);
+                let wraps = name.starts_with('i') && n >= 1i128 << (bits - 1);
+                let n = if wraps { n - (1i128 << bits) } else { n };
                 let text = format!("{name}({n})");
                 Ok(Scalar { text, ty, constant: Some(n), natural: n >= 0, product: Some(Product::number(n)) })
             }
@@ -136,11 +143,11 @@ impl Reader<'_> {
         // What divides numbers of type `index` rounds down in the language, and towards zero in `arith`.
         let truncated = |sign: &str| format!("index(i64({}) {sign} i64({}))", a.text, b.text);
         let (text, natural) = match name {
-            "addi" | "addf" => (infix("+"), both),
+            // A sum of fewer bits may wrap to a number below 0.
+            "addi" | "addf" => (infix("+"), both && index),
             "subi" | "subf" => (infix("-"), false),
-            "muli" | "mulf" => (infix("*"), both),
+            "muli" | "mulf" => (infix("*"), both && index),
             "divf" => (infix("/"), false),
-            "remf" => (infix("%"), false),
             "divsi" if index && !both => (truncated("/"), false),
             "remsi" if index && !both => (truncated("%"), false),
             "divsi" | "divui" if both || name == "divsi" => (infix("/"), both),

@@ -142,7 +142,7 @@ impl Reader<'_> {
     }
 
     /// A scalar in the dtype of the tiles: integers of the text have no sign of their own.
-    fn typed(&self, op: &Op, text: &str, ty: &Type) -> String {
+    pub(super) fn typed(&self, op: &Op, text: &str, ty: &Type) -> String {
         let own = ty.element().and_then(|e| dtype_of(e));
         match (own, signs::of_tiles(op, &self.facts.masks)) {
             (Some(own), Some(tile)) if own != tile && own.is_int() && tile.is_int() && own.size() == tile.size() => {

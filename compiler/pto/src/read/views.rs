@@ -167,7 +167,8 @@ impl Reader<'_> {
     pub(super) fn access(&mut self, op: &Op, place: &str, written: Option<&str>) -> Res<()> {
         if let Some(operand) = written {
             let value = self.scalar(&self.operand(op, operand)?.value)?;
-            self.out.line(&format!("{place} = {};", value.text), op.span);
+            let text = self.typed(op, &value.text, &value.ty);
+            self.out.line(&format!("{place} = {text};"), op.span);
             return Ok(());
         }
         let Some(ty) = op.result_types.first().map(|t| t.ty.clone()) else { return Ok(()) };

@@ -16,6 +16,10 @@ pub(super) fn check(op: &Op, types: &[Option<Type>]) -> Res<()> {
         "pto.textract" => extract(op, types),
         "pto.tquant" => quantized(op, types),
         "pto.tpop_from_aic" | "pto.tpop_from_aiv" => popped(op),
+        "pto.tgetval" => element(op, types, "src", op.result_types.first().map(|t| &t.ty)),
+        "pto.load_scalar" => element(op, types, "ptr", op.result_types.first().map(|t| &t.ty)),
+        "pto.tsetval" => element(op, types, "dst", type_in(op, types, "val")),
+        "pto.store_scalar" => element(op, types, "ptr", type_in(op, types, "value")),
         _ => element_wise(op, types),
     }
 }
@@ -77,6 +81,20 @@ fn async_transfer(op: &Op, types: &[Option<Type>]) -> Res<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// A number that is read from a tile or an array, or written to it, is of the elements' type. Integers of `arith` have
+/// no sign, so that of an element does not count.
+fn element(op: &Op, types: &[Option<Type>], of: &str, number: Option<&Type>) -> Res<()> {
+    let (Some(holder), Some(number)) = (type_in(op, types, of), number) else { return Ok(()) };
+    let Some(own) = holder.memref().map(|m| m.1).or_else(|| holder.element().cloned()) else { return Ok(()) };
+    let signless = |e: &str| e.trim_start_matches(['u', 's']).to_owned();
+    let fine = matches!(number, Type::Element(e) if *e == own || signless(e) == signless(&own));
+    if fine {
+        return Ok(());
+    }
+    let message = format!("the elements are `{own}`, and the number of `{}` is a `{number}`", op.row.name);
+    err(codes::PTO_TYPE, op.span, message)
 }
 
 /// The scales of an operand are in Scaling, as many as it has elements.

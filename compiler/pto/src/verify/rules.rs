@@ -19,6 +19,7 @@ pub(super) fn check(
 ) -> Res<()> {
     attributes(op)?;
     enumerations(op)?;
+    values(op)?;
     levels(op, types)?;
     match op.row.name {
         "pto.make_tensor_view" => make_tensor_view(op, types),
@@ -31,7 +32,116 @@ pub(super) fn check(
         },
         "pto.tassign" => tassign(op, types, constants),
         "func.call" => call(op, functions),
-        name if name.starts_with("arith.") => arithmetic(op, types),
+        "pto.subset" | "pto.subview" => part(op, types, constants),
+        "pto.set_validshape" => valid_shape(op, types, constants),
+        "scf.if" | "scf.condition" => condition(op, types),
+        name if name.starts_with("arith.") => super::numbers::check(op, types),
+        _ => Ok(()),
+    }
+}
+
+/// The values that attributes of instructions have: words of an enumeration, a condition, or a whole number.
+const VALUES: [(&str, &str); 21] = [
+    ("layout", "layout"),
+    ("pad_mode", "padmode"),
+    ("stPhase", "st_phase"),
+    ("atomicType", "atomic_type"),
+    ("reluPreMode", "relu_pre_mode"),
+    ("accToVecMode", "acc_to_vec_mode"),
+    ("gatherOob", "gather_oob"),
+    ("scatterAtomicOp", "scatter_atomic_op"),
+    ("scatterOob", "scatter_oob"),
+    ("cmpMode", "cmp"),
+    ("rmode", "round_mode"),
+    ("sat_mode", "saturation_mode"),
+    ("satmode", "saturation_mode"),
+    ("maskPattern", "mask_pattern"),
+    ("quant_type", "quant_type"),
+    ("init_out_buffer", "true or false"),
+    ("isMSB", "true or false"),
+    ("descending", "true or false"),
+    ("isBinary", "true or false"),
+    ("exhausted", "true or false"),
+    ("upperOrLower", "a whole number"),
+];
+
+/// An attribute of an instruction has a value of the kind that its definition says.
+fn values(op: &Op) -> Res<()> {
+    if !matches!(op.row.form, Form::Dps(_)) {
+        return Ok(());
+    }
+    for attr in &op.attrs {
+        let Some((_, kind)) = VALUES.iter().find(|(name, _)| *name == attr.name.as_str()) else { continue };
+        let fine = match (&attr.value, *kind) {
+            (Some(AttrValue::Bool(_)), "true or false") | (Some(AttrValue::Int(..)), "a whole number") => true,
+            (Some(AttrValue::Enum(_, of, word)), kind) => {
+                of.as_str() == kind
+                    || of.is_empty() && enumeration(kind).is_some_and(|e| e.words.contains(&word.as_str()))
+            }
+            _ => false,
+        };
+        if fine {
+            continue;
+        }
+        let (what, help) = match enumeration(kind) {
+            Some(e) => (
+                format!("a word of `{kind}`"),
+                format!("write `{} = #pto<{kind} {}>`", attr.name, e.words.last().copied().unwrap_or_default()),
+            ),
+            None => (
+                (*kind).to_owned(),
+                format!("write `{} = {}`", attr.name, if kind.starts_with('t') { "true" } else { "1" }),
+            ),
+        };
+        let d = Diagnostic::error(codes::PTO_TYPE, attr.span, format!("`{}` is {what}", attr.name));
+        return Err(Box::new(d.with_help(help)));
+    }
+    Ok(())
+}
+
+/// A part lies in its tile, as far as the numbers are constants.
+fn part(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -> Res<()> {
+    let Some(Some(Type::TileBuf(tile))) = types.first() else { return Ok(()) };
+    let Some(AttrValue::Array(sizes)) = op.attr("sizes").and_then(|a| a.value.as_ref()) else { return Ok(()) };
+    for ((offset, size), (what, has)) in
+        op.operands_of("offsets").zip(sizes).zip([("rows", tile.rows), ("columns", tile.cols)])
+    {
+        let Some(size) = size.int() else { continue };
+        if size < 1 || size > i128::from(has) {
+            return err(codes::PTO_TYPE, op.span, format!("a part has 1 to {has} {what} of this tile, and not {size}"));
+        }
+        let Some(at) = constants.get(&offset.value.name) else { continue };
+        if *at < 0 || at.saturating_add(size) > i128::from(has) {
+            let message = format!("{size} {what} from {at} on are not in a tile of {has}");
+            return err(codes::PTO_TYPE, offset.value.span, message);
+        }
+    }
+    Ok(())
+}
+
+/// What is valid is changed where the type says `?x?`, to no more than the tile has.
+fn valid_shape(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -> Res<()> {
+    let Some(Some(Type::TileBuf(tile))) = types.first() else { return Ok(()) };
+    if tile.valid != (None, None) {
+        let message = "what is valid of a tile is changed where its type says `valid=?x?`";
+        return err(codes::PTO_TYPE, op.operands[0].value.span, message);
+    }
+    for (slot, what, has) in [("valid_row", "rows", tile.rows), ("valid_col", "columns", tile.cols)] {
+        let Some(operand) = op.operand(slot) else { continue };
+        if let Some(n) = constants.get(&operand.value.name).filter(|n| **n < 0 || **n > i128::from(has)) {
+            let message = format!("{n} {what} cannot be valid of a tile that has {has}");
+            return err(codes::PTO_TYPE, operand.value.span, message);
+        }
+    }
+    Ok(())
+}
+
+/// What a branch or a loop asks for is of type `i1`.
+fn condition(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    match (types.first(), op.operands.first()) {
+        (Some(Some(ty)), Some(operand)) if !super::numbers::is_condition(ty) => {
+            err(codes::PTO_TYPE, operand.value.span, format!("a condition is an `i1`, and this is a `{ty}`"))
+        }
         _ => Ok(()),
     }
 }
@@ -303,24 +413,4 @@ fn call(op: &Op, functions: &Functions<'_>) -> Res<()> {
 fn near<'f>(name: &str, functions: &Functions<'f>) -> Option<&'f str> {
     const MOST: usize = 1000;
     suggest(name, functions.keys().take(MOST).copied())
-}
-
-/// Both sides have one type, and the operation is about it.
-fn arithmetic(op: &Op, types: &[Option<Type>]) -> Res<()> {
-    let (Some(a), Some(b)) = (op.operand("lhs"), op.operand("rhs")) else { return Ok(()) };
-    let [Some(ta), Some(tb)] = types else { return Ok(()) };
-    let said = a.ty.as_ref().map(|t| &t.ty);
-    for (operand, ty) in [(a, ta), (b, tb)] {
-        if let Some(said) = said.filter(|said| !same(said, ty)) {
-            let message = format!("`%{}` is a `{ty}`, and `{}` is of `{said}`", operand.value.name, op.row.name);
-            return err(codes::PTO_TYPE, operand.value.span, message);
-        }
-    }
-    let of_floats = op.row.name.ends_with('f');
-    let is_float = matches!(ta, Type::Element(e) if e.contains('f'));
-    if of_floats != is_float {
-        let kind = if of_floats { "floats" } else { "integers" };
-        return err(codes::PTO_TYPE, op.span, format!("`{}` is of {kind}, and this is a `{ta}`", op.row.name));
-    }
-    Ok(())
 }

@@ -144,3 +144,117 @@ fn pipes_between_cores_fit_together() {
         assert!(found.len() == 1 && found[0].starts_with(part), "{line}: {found:?}");
     }
 }
+
+/// Lines of a function with a tile `%t` of 16x64 floats, `%n` of type `index` and `%b` of `i1`.
+fn in_function(lines: &[&str]) -> Vec<String> {
+    let mut all = vec!["%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>"];
+    all.extend(lines);
+    said(&function("%n: index, %b: i1, %p: !pto.ptr<f32>", "", &all))
+}
+
+#[test]
+fn numbers_have_their_types() {
+    for fine in [
+        "%x = arith.constant -128 : i8",
+        "%x = arith.constant 255 : i8",
+        "%x = arith.constant 0xFF800000 : f32",
+        "%x = arith.constant 1.0e+00 : f32",
+        "%x = arith.constant -1 : i1",
+        "%x = arith.index_cast %n : index to i32",
+        "%x = arith.extui %b : i1 to i32",
+        "%x = arith.select %b, %n, %n : index",
+        "%x = arith.cmpi slt, %n, %n : index",
+    ] {
+        assert_eq!(in_function(&[fine]), [""; 0], "{fine}");
+    }
+    for (line, part) in [
+        ("%x = arith.constant 256 : i8", "E1403 `i8` has numbers from -128 to 255, and 256 is none"),
+        ("%x = arith.constant 9223372036854775808 : index", "E1403 `index` has numbers from"),
+        ("%x = arith.constant 1.5 : i32", "E1403 `1.5` is no number of type `i32`"),
+        ("%x = arith.constant 1 : f32", "E1403 a number of type `f32` has a point"),
+        ("%x = arith.extsi %n : index to i64", "E1403 `arith.extsi` converts an integer to a wider one"),
+        ("%x = arith.trunci %b : i1 to i8", "E1403 `arith.trunci` converts an integer to a narrower one"),
+        (
+            "%x = arith.index_cast %n : index to index",
+            "E1403 `arith.index_cast` converts between `index` and an integer",
+        ),
+        ("%x = arith.select %n, %n, %n : index", "E1403 a condition is an `i1`, and this is a `index`"),
+        ("%x = arith.cmpi oeq, %n, %n : index", "E1401 `arith.cmpi` has no comparison `oeq`"),
+        ("scf.if %n {\n    }", "E1403 a condition is an `i1`"),
+    ] {
+        let found = in_function(&[line]);
+        assert!(found.len() == 1 && found[0].starts_with(part), "{line}: {found:?}");
+    }
+    let half = in_function(&["%x = arith.constant 1.0 : f16", "%y = arith.truncf %x : f16 to f32"]);
+    assert!(
+        half.len() == 1 && half[0].starts_with("E1403 `arith.truncf` converts a float to a narrower one"),
+        "{half:?}"
+    );
+}
+
+#[test]
+fn elements_are_numbers_of_their_type() {
+    const GET: &str = "%x = pto.tgetval ins(%t, %n : !pto.tile_buf<vec, 16x64xf32>, index) outs : ";
+    assert_eq!(in_function(&[&format!("{GET}f32")]), [""; 0]);
+    let other = in_function(&[&format!("{GET}i32")]);
+    assert_eq!(other, ["E1403 the elements are `f32`, and the number of `pto.tgetval` is a `i32`"]);
+    let set = in_function(&["pto.tsetval ins(%n, %n : index, index) outs(%t : !pto.tile_buf<vec, 16x64xf32>)"]);
+    assert_eq!(set, ["E1403 the elements are `f32`, and the number of `pto.tsetval` is a `index`"]);
+    let load = in_function(&["%x = pto.load_scalar %p[%n] : !pto.ptr<f32> -> f16"]);
+    assert_eq!(load, ["E1403 the elements are `f32`, and the number of `pto.load_scalar` is a `f16`"]);
+}
+
+#[test]
+fn parts_lie_in_their_tile() {
+    let part = |at: &str, sizes: &str| {
+        let ty = "!pto.tile_buf<vec, 16x64xf32>";
+        let line = format!("%s = pto.subset %t[%at, %n] sizes [{sizes}] : {ty}");
+        in_function(&[&format!("%at = arith.constant {at} : index"), &line])
+    };
+    assert_eq!(part("8", "8, 64"), [""; 0]);
+    assert_eq!(part("-1", "8, 64"), ["E1403 8 rows from -1 on are not in a tile of 16"]);
+    assert_eq!(part("9", "8, 64"), ["E1403 8 rows from 9 on are not in a tile of 16"]);
+    assert_eq!(part("0", "32, 64"), ["E1403 a part has 1 to 16 rows of this tile, and not 32"]);
+    assert_eq!(part("0", "8, 0"), ["E1403 a part has 1 to 64 columns of this tile, and not 0"]);
+}
+
+#[test]
+fn what_is_valid_changes_where_the_type_says_so() {
+    let of = |ty: &str, given: &str, rows: &str| {
+        let lines = [
+            format!("%r = arith.constant {rows} : index"),
+            format!("%d = pto.alloc_tile {given}: {ty}"),
+            format!("pto.set_validshape %d, %r, %n : {ty}"),
+        ];
+        in_function(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let moving = "!pto.tile_buf<vec, 16x64xf32, valid=?x?>";
+    assert_eq!(of(moving, "valid_row = %n valid_col = %n ", "16"), [""; 0]);
+    let beyond = of(moving, "valid_row = %n valid_col = %n ", "17");
+    assert_eq!(beyond, ["E1403 17 rows cannot be valid of a tile that has 16"]);
+    let fixed = of("!pto.tile_buf<vec, 16x64xf32>", "", "16");
+    assert_eq!(fixed, ["E1403 what is valid of a tile is changed where its type says `valid=?x?`"]);
+}
+
+#[test]
+fn attributes_have_values_of_their_kind() {
+    const A: &str = "!pto.tile_buf<vec, 16x64xf32>";
+    const M: &str = "!pto.tile_buf<vec, 16x32xui8>";
+    let compare = |mode: &str| {
+        let line = format!("pto.tcmp ins(%a, %b {{cmpMode = {mode}}} : {A}, {A}) outs(%c : {M})");
+        tiles(&[A, A, M], &line)
+    };
+    assert_eq!(said(&compare("#pto<cmp gt>")), [""; 0]);
+    for other in ["#pto<round_mode RINT>", "true", "1 : i32"] {
+        assert_eq!(said(&compare(other)), ["E1403 `cmpMode` is a word of `cmp`"], "{other}");
+    }
+    let sum = |value: &str| {
+        let row = "!pto.tile_buf<vec, 1x64xf32>";
+        tiles(&[A, A, row], &format!("pto.tcolsum ins(%a, %b {{isBinary = {value}}} : {A}, {A}) outs(%c : {row})"))
+    };
+    assert_eq!(said(&sum("false")), [""; 0]);
+    assert_eq!(said(&sum("1 : i32")), ["E1403 `isBinary` is true or false"]);
+    let twice = "!pto.tile_buf<vec, 16x64xf32, pad=1, pad=1>";
+    let found = said(&tiles(&[twice], "pto.barrier <PIPE_ALL>"));
+    assert!(found.len() == 1 && found[0].starts_with("E1400 expected `pad` of a tile buffer once"), "{found:?}");
+}
