@@ -82,6 +82,7 @@ mod pto_cpp;
 mod pto_hostile;
 mod pto_read;
 mod pto_round;
+mod pto_words;
 mod ptx;
 mod quants;
 mod random;
