@@ -110,28 +110,16 @@ pub fn others() -> impl Iterator<Item = (PathBuf, String, String)> {
     all.enumerate().filter(move |(i, _)| i % one_in == 0).map(|(_, kernel)| kernel)
 }
 
-/// Kernels whose text is read, and written in another way: the reader orders the pipes of what has barriers alone
-/// (`straight.tile`, `loops.tile`), names a tile to work in and a kernel as it needs (`worked_in.tile`,
-/// `dead_element.tile`), has another loop for a condition that is a branch (`oracles.tile`), and leaves out what has no
-/// effect: a variable that nothing asks for, a move of a tile to itself (`counters.tile`, `own_source.tile`). It knows
-/// more of what is valid where no grid is in front of it (`late_slices.tile`).
-const OTHERWISE: [&str; 11] = [
+/// Kernels whose text is read, and written in another way. The reader names a tile to work in and a kernel as it needs
+/// (`worked_in.tile`, `dead_element.tile`), and has another loop for a condition that is a branch (`oracles.tile`). It
+/// knows more of what is valid where no grid is in front of it (`late_slices.tile`).
+const OTHERWISE: [&str; 5] = [
     "oracles.tile ordered",
     "worked_in.tile sums",
-    "straight.tile by_barriers_one_missing",
-    "straight.tile by_barriers",
-    "loops.tile counted_while",
-    "counters.tile by_expression",
     "dead_element.tile set",
-    "own_source.tile apart",
     "late_slices.tile between",
     "late_slices.tile cut_there",
-    AHEAD_OF_ITS_LOOP,
 ];
-
-/// A ring whose first tile is filled in front of the loop: there its number is a constant of the text, and what is read
-/// has a tile of its own there.
-pub const AHEAD_OF_ITS_LOOP: &str = "rings.tile loaded_ahead";
 
 /// The same of kernels of the tests.
 #[test]

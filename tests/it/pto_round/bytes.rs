@@ -24,6 +24,8 @@ struct Bytes {
     tiles: HashMap<String, Tile>,
     flags: HashMap<String, Flag>,
     numbers: HashMap<String, i64>,
+    /// Numbers that variables have been set to since the last brace.
+    set: HashMap<String, i64>,
     /// Numbers of tiles by their type and place.
     places: BTreeMap<String, usize>,
     /// How many flags each pair of pipes has.
@@ -31,8 +33,8 @@ struct Bytes {
     made: usize,
 }
 
-/// The kernel's text, of `--stage sync`, with tiles and flags by their bytes and numbers; without flags if not `flags`.
-pub fn by_bytes(text: &str, flags: bool) -> String {
+/// The kernel's text, of `--stage sync`, with tiles and flags by their bytes and numbers.
+pub fn by_bytes(text: &str) -> String {
     let mut bytes = Bytes::default();
     let begin = text.lines().position(|l| l.starts_with("kernel ")).unwrap_or(0);
     let lines: Vec<&str> = text.lines().skip(begin).collect();
@@ -42,8 +44,7 @@ pub fn by_bytes(text: &str, flags: bool) -> String {
     let last = lines.iter().rposition(|l| l.trim() == "sync barrier all" && l.starts_with("  s"));
     let ends = |n: usize| Some(n) == last && lines[n + 1..].iter().all(|l| l.trim() == "}");
     let left_out = ["tile ", "event ", "alloc ", "alias "];
-    let is_left_out = |l: &str| left_out.iter().any(|w| l.starts_with(w)) || (!flags && l.starts_with("sync "));
-    let kept = |line: &str| !is_left_out(line.trim());
+    let kept = |line: &str| !left_out.iter().any(|w| line.trim().starts_with(w));
     let mut body: Vec<String> = Vec::new();
     for (_, line) in lines.iter().enumerate().filter(|(n, line)| kept(line) && !ends(*n)) {
         bytes.statement(line, &mut body);
@@ -108,8 +109,25 @@ impl Bytes {
         format!("t{n}{rest}")
     }
 
+    /// What a variable was set to is a constant until a loop or a branch begins or ends.
+    fn variable(&mut self, text: &str) {
+        if text.ends_with('{') || text.starts_with('}') {
+            self.set.clear();
+        } else if let Some((name, value)) = text.strip_prefix("set ").and_then(|s| s.split_once(", ")) {
+            match self.numbers.get(value) {
+                Some(n) => self.set.insert(name.to_owned(), *n),
+                None => self.set.remove(name),
+            };
+        } else if let Some((value, _, "get", name)) = definition(text)
+            && let Some(n) = self.set.get(name)
+        {
+            self.numbers.insert(value.to_owned(), *n);
+        }
+    }
+
     fn statement(&mut self, line: &str, body: &mut Vec<String>) {
         let text = bare(line);
+        self.variable(text.trim());
         let indent = &line[..line.len() - line.trim_start().len()];
         if let Some((verb, flag)) = text.trim().strip_prefix("sync ").and_then(|s| s.split_once(' '))
             && let Some(known) = self.flags.get(flag.split('#').next().unwrap_or_default())

@@ -36,6 +36,11 @@ impl Expr {
         Expr { text, terms }
     }
 
+    /// The number of type `index` that it is.
+    fn number(&self) -> Option<i128> {
+        self.text.parse().ok()
+    }
+
     fn sum(mut terms: Terms) -> Expr {
         terms.retain(|_, n| *n != 0);
         let term = |(factors, n): (&Vec<String>, &i128)| match (factors.len(), n) {
@@ -85,6 +90,21 @@ impl Expr {
                 let quotient = Expr::made("div", ty, operands, words);
                 quotient.times(b).map_or_else(|| Expr::listed(ty, op, operands), |whole| a.plus(&whole, -1))
             }
+            // What variables hold may be constants in the text.
+            ("eq" | "ne" | "lt" | "le" | "gt" | "ge", [a, b]) if a.number().is_some() && b.number().is_some() => {
+                let (a, b) = (a.number(), b.number());
+                let holds = match op {
+                    "eq" => a == b,
+                    "ne" => a != b,
+                    "lt" => a < b,
+                    "le" => a <= b,
+                    "gt" => a > b,
+                    _ => a >= b,
+                };
+                Expr::of(format!("bool {holds}"))
+            }
+            ("select", [c, a, _]) if c.text == "bool true" => a.clone(),
+            ("select", [c, _, b]) if c.text == "bool false" => b.clone(),
             ("mul", [a, b]) if ty == "index" => a.times(b).unwrap_or_else(|| Expr::listed(ty, op, operands)),
             ("add" | "mul" | "min" | "max" | "and" | "or" | "xor" | "eq" | "ne", [_, _]) => {
                 Expr::listed(ty, op, operands)

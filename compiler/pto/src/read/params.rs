@@ -84,8 +84,12 @@ pub(super) struct Facts {
     pub unseen_copies: FxHashSet<Word>,
     /// Arrays of tiles.
     pub arrays: super::arrays::Arrays,
-    /// Whether the author orders the pipes.
+    /// Whether the author orders the pipes: with flags, or with barriers where the tiles have addresses, too.
     pub flags: bool,
+    /// Whether tiles have addresses, as in text of level 3.
+    pub addressed: bool,
+    /// Whether there are barriers.
+    pub barriers: bool,
     /// Pipes between which there are flags whose number the launch knows.
     pub numbered_flags: FxHashSet<(String, String)>,
     /// The numbers of flags between two pipes, of those that the text numbers.
@@ -121,6 +125,7 @@ impl Facts {
         }
         walk.spread_masks();
         let mut facts = std::mem::take(&mut walk.facts);
+        facts.flags |= facts.addressed && facts.barriers;
         facts.unseen_copies = f.body.as_ref().map(super::aliases::unseen_copies).unwrap_or_default();
         facts.arrays = f.body.as_ref().map(super::arrays::Arrays::of).unwrap_or_default();
         facts.wanted = f.body.as_ref().map(|b| super::signs::wanted(b, &facts.masks)).unwrap_or_default();
@@ -250,6 +255,8 @@ impl Walk {
                 self.facts.scattered.extend(fresh.filter(|n| self.facts.uses.get(*n) == Some(&1)).cloned());
             }
             "pto.get_block_idx" | "pto.get_block_num" => self.facts.blocks = true,
+            "pto.alloc_tile" => self.facts.addressed |= op.operand("addr").is_some(),
+            "pto.barrier" | "pto.barrier_sync" => self.facts.barriers = true,
             "pto.tstore" => {
                 self.touches(op, &["dst"], true);
                 // What is added to is read, too.

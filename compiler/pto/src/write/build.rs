@@ -127,6 +127,15 @@ impl Writer<'_> {
             (AttrValue::Bool(b), _) => self.names.give(&b.to_string()),
             _ => self.names.give("cst"),
         };
+        match (&value, ty) {
+            (AttrValue::Int(n, _), Type::Index) => {
+                self.constant_values.extend(i64::try_from(*n).ok().map(|n| (name.clone(), n)));
+            }
+            (AttrValue::Bool(b), _) => {
+                self.constant_values.insert(name.clone(), i64::from(*b));
+            }
+            _ => {}
+        }
         let mut op = self.op("arith.constant", Vec::new());
         op.attrs.push(self.attr("value", value));
         op.results.push(ResultName { name: name.clone(), count: None, span: self.span });
@@ -142,10 +151,9 @@ impl Writer<'_> {
         self.constant(AttrValue::Int(i128::from(n), Some(Type::Index)), &Type::Index)
     }
 
-    /// Whether a value is this whole number of type `index`.
-    pub(super) fn is_constant(&self, name: &Word, n: i64) -> bool {
-        let key = (AttrValue::Int(i128::from(n), Some(Type::Index)).to_string(), Type::Index.to_string());
-        self.constant_names.get(&key) == Some(name)
+    /// The number that a constant of type `index` is, and 1 or 0 for a condition.
+    pub(super) fn constant_value(&self, name: &Word) -> Option<i64> {
+        self.constant_values.get(name).copied()
     }
 
     pub(super) fn attr(&self, name: &'static str, value: AttrValue) -> Attr {

@@ -1,5 +1,5 @@
 //! The last walks over what was written. Dead code elimination: values that nothing uses, as those that only run-time
-//! checks wanted. Numbers that are the same in each iteration stand in front of their loop, and each in front of the
+//! checks wanted, elements of arrays that nothing is in, and numbers that a loop hands on for nobody. Numbers that are the same in each iteration stand in front of their loop, and each in front of the
 //! first operation that asks for it ([`super::schedule`]), as in the IR of a text that is read. Then values without a
 //! name are numbered without gaps.
 
@@ -8,12 +8,68 @@ use crate::tree::{Op, Operand, Region};
 use crate::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Drops pure operations whose results are not used, but for these.
-pub(super) fn eliminate(ops: &mut Vec<Op>, kept: &FxHashSet<Word>) {
+/// Drops pure operations whose results are not used, but for these, and elements of arrays that nothing is in.
+pub(super) fn eliminate(ops: &mut Vec<Op>, kept: &FxHashSet<Word>, elements: &FxHashSet<Word>) {
     let mut uses = FxHashMap::default();
     uses.extend(kept.iter().map(|name| (name.clone(), 1)));
+    // All elements are declared of an array whose number a loop knows.
+    let mut arrays = Vec::new();
+    bound(ops, &mut arrays);
+    let spare = |op: &Op| {
+        let known = op.results.first().is_some_and(|r| elements.contains(&r.name));
+        known && op.result_types.first().is_some_and(|t| !arrays.contains(&t.ty))
+    };
     count(ops, &mut uses);
-    sweep(ops, &mut uses);
+    while unhanded(ops, &mut uses) {}
+    sweep(ops, &mut uses, &spare);
+}
+
+/// Types of tiles that are bound to addresses of the launch.
+fn bound(ops: &[Op], arrays: &mut Vec<Type>) {
+    for op in ops {
+        arrays.extend(op.result_types.first().filter(|_| op.row.name == "pto.tassign").map(|t| t.ty.clone()));
+        op.regions.iter().for_each(|r| bound(&r.ops, arrays));
+    }
+}
+
+/// Drops numbers that `scf.for` hands from iteration to iteration where none asks for them, nor what follows. Whether
+/// there were any.
+fn unhanded(ops: &mut [Op], uses: &mut FxHashMap<Word, u32>) -> bool {
+    let mut changed = false;
+    for op in ops {
+        for region in &mut op.regions {
+            changed |= unhanded(&mut region.ops, uses);
+        }
+        if op.row.name != "scf.for" {
+            continue;
+        }
+        for n in (0..op.results.len()).rev() {
+            let result = op.results[n].name.clone();
+            let [region] = &mut op.regions[..] else { continue };
+            let (Some(arg), Some(last)) = (region.args.get(n + 1), region.ops.last_mut()) else { continue };
+            let Some(given) = last.operands.get(n).map(|o| o.value.name.clone()) else { continue };
+            // It may hand itself on.
+            let own = u32::from(given == arg.name);
+            let times = |name: &Word| uses.get(name).copied().unwrap_or_default();
+            if times(&result) > 0 || times(&arg.name) > own {
+                continue;
+            }
+            let inits = op.operands.iter().position(|o| o.slot == "inits").unwrap_or_default();
+            let init = op.operands.remove(inits + n).value.name;
+            for name in [&init, &given] {
+                uses.entry(name.clone()).and_modify(|n| *n = n.saturating_sub(1));
+            }
+            last.operands.remove(n);
+            if last.operands.is_empty() {
+                region.ops.pop();
+            }
+            region.args.remove(n + 1);
+            op.results.remove(n);
+            op.result_types.remove(n);
+            changed = true;
+        }
+    }
+    changed
 }
 
 fn count(ops: &[Op], uses: &mut FxHashMap<Word, u32>) {
@@ -26,12 +82,12 @@ fn count(ops: &[Op], uses: &mut FxHashMap<Word, u32>) {
 }
 
 /// Uses come behind definitions, so one walk from the end finds what becomes unused, too.
-fn sweep(ops: &mut Vec<Op>, uses: &mut FxHashMap<Word, u32>) {
+fn sweep(ops: &mut Vec<Op>, uses: &mut FxHashMap<Word, u32>, spare: &dyn Fn(&Op) -> bool) {
     for n in (0..ops.len()).rev() {
         let op = &mut ops[n];
-        op.regions.iter_mut().for_each(|r| sweep(&mut r.ops, uses));
+        op.regions.iter_mut().for_each(|r| sweep(&mut r.ops, uses, spare));
         let used = op.results.iter().any(|r| uses.get(&r.name).is_some_and(|n| *n > 0));
-        if used || !is_pure(op) {
+        if used || !(is_pure(op) || spare(op)) {
             continue;
         }
         for operand in &ops[n].operands {

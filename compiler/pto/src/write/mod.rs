@@ -101,6 +101,8 @@ struct Writer<'k> {
     /// Constants, which stand at the beginning.
     constants: Vec<Op>,
     constant_names: FxHashMap<(String, String), Word>,
+    /// Numbers of type `index` among them, and conditions, which are 0 or 1.
+    constant_values: FxHashMap<Word, i64>,
     names: Names,
     values: FxHashMap<Value, Word>,
     /// Values that are defined in each open region.
@@ -112,6 +114,8 @@ struct Writer<'k> {
     /// How often each variable is asked for.
     reads: FxHashMap<Var, usize>,
     tiles: FxHashMap<(Tile, u32), tiles::TileState>,
+    /// Elements of arrays where tiles are bytes: one that nothing is in is none of the text's.
+    elements: FxHashSet<Word>,
     /// Tiles of arrays whose number is no constant, in each open region.
     chosen: Vec<FxHashMap<(Tile, Value), Word>>,
     tensors: FxHashMap<TensorId, Word>,
@@ -145,6 +149,7 @@ impl<'k> Writer<'k> {
             regions: vec![Vec::new()],
             constants: Vec::new(),
             constant_names: FxHashMap::default(),
+            constant_values: FxHashMap::default(),
             names: Names::default(),
             values: FxHashMap::default(),
             visible: vec![Vec::new()],
@@ -153,6 +158,7 @@ impl<'k> Writer<'k> {
             vars: FxHashMap::default(),
             reads: control::reads_of(kernel),
             tiles: FxHashMap::default(),
+            elements: FxHashSet::default(),
             chosen: vec![FxHashMap::default()],
             tensors: FxHashMap::default(),
             views: FxHashMap::default(),
@@ -175,7 +181,7 @@ impl<'k> Writer<'k> {
         ops.sort_by_cached_key(constant_order);
         ops.append(&mut self.regions[0]);
         dead::hoist(&mut ops, &self.declared);
-        dead::eliminate(&mut ops, &self.declared);
+        dead::eliminate(&mut ops, &self.declared, &self.elements);
         schedule::late(&mut ops, &self.declared);
         dead::order(&mut ops);
         dead::renumber(&mut ops);

@@ -15,6 +15,12 @@ impl Writer<'_> {
     pub(super) fn scalar(&mut self, op: &Op) -> Res<()> {
         let Some(dst) = op.def() else { return Ok(()) };
         let first = self.numbering.first(dst);
+        if first == dst
+            && let Some(name) = self.folded(op)?
+        {
+            self.known(dst, name);
+            return Ok(());
+        }
         let name = match op {
             _ if first != dst => self.value(first)?,
             Op::Const { value, .. } => self.literal(*value)?,
@@ -38,6 +44,49 @@ impl Writer<'_> {
         };
         self.known(dst, name);
         Ok(())
+    }
+
+    /// The number that a value is: by its definition, or in the text, where variables have been set to one.
+    pub(super) fn number(&self, v: Value) -> Option<i64> {
+        self.defs.number(v).or_else(|| self.constant_value(self.values.get(&v)?))
+    }
+
+    /// The constant that an operation of type `index` comes to: a variable that is set to one is that in the text.
+    fn folded(&mut self, op: &Op) -> Res<Option<Word>> {
+        let (Op::Binary { a, .. } | Op::Compare { a, .. } | Op::Select { cond: a, .. }) = op else { return Ok(None) };
+        let Some(x) = self.constant_value(&self.value(*a)?) else { return Ok(None) };
+        let (Op::Binary { b, .. } | Op::Compare { b, .. } | Op::Select { b, .. }) = op else { return Ok(None) };
+        let y = self.value(*b)?;
+        if let Op::Select { a, .. } = op {
+            return Ok(Some(if x == 0 { y } else { self.value(*a)? }));
+        }
+        let Some(y) = self.constant_value(&y).filter(|_| self.kernel.values[*a].ty == Ty::Index) else {
+            return Ok(None);
+        };
+        Ok(match op {
+            Op::Binary { op, .. } => {
+                let n = match op {
+                    BinOp::Add => x.checked_add(y),
+                    BinOp::Sub => x.checked_sub(y),
+                    BinOp::Mul => x.checked_mul(y),
+                    _ => None,
+                };
+                n.map(|n| self.index(n))
+            }
+            Op::Compare { op, .. } => {
+                let holds = match op {
+                    CmpOp::Eq => x == y,
+                    CmpOp::Ne => x != y,
+                    CmpOp::Lt => x < y,
+                    CmpOp::Le => x <= y,
+                    CmpOp::Gt => x > y,
+                    CmpOp::Ge => x >= y,
+                };
+                let ty = self.scalar_type(Ty::BOOL, self.span)?;
+                Some(self.constant(AttrValue::Bool(holds), &ty))
+            }
+            _ => None,
+        })
     }
 
     /// The value has this name, in the block that is open.

@@ -62,7 +62,7 @@ impl Writer<'_> {
         let first = self.first_flag(e.event)?;
         let data = &self.kernel.events[e.event];
         let (from, to) = (pipe(data.from), pipe(data.to));
-        let element = e.element.map_or(Some(0), |v| self.defs.number(v));
+        let element = e.element.map_or(Some(0), |v| self.number(v));
         let mut op = match element {
             Some(n) => {
                 let mut op = self.op(fixed, Vec::new());

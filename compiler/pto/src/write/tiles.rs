@@ -153,6 +153,9 @@ impl Writer<'_> {
             false => self.names.give(&data.name),
         };
         let name = self.define(op, name, Some(Type::TileBuf(Box::new(ty.clone()))));
+        if self.bytes && data.count > 1 {
+            self.elements.insert(name.clone());
+        }
         self.tiles.insert((tile, element), TileState { name, ty, moving, now: None });
         Ok(())
     }
@@ -210,7 +213,7 @@ impl Writer<'_> {
     pub(super) fn tile(&mut self, tile: &TileRef) -> Res<(Word, Type)> {
         let element = match tile.element {
             None => 0,
-            Some(v) => match self.defs.number(v).and_then(|n| u32::try_from(n).ok()) {
+            Some(v) => match self.number(v).and_then(|n| u32::try_from(n).ok()) {
                 Some(n) => n,
                 None => return self.chosen_tile(tile, v),
             },
@@ -400,6 +403,11 @@ impl Writer<'_> {
             None => return unsaid(self.span, "the number of this element"),
         };
         if let Some(dst) = dst {
+            let dtype = self.kernel.tiles[tile.tile].ty.dtype;
+            if dtype.is_int() && !dtype.is_signed_int() {
+                // `tgetval` gives a number of the elements' type, and PTOAS takes none with a sign for one.
+                return unsaid(self.span, format!("an element of {dtype}: numbers of the text have no sign"));
+            }
             let scalar = self.ty(dst, self.span)?;
             let op = self.op("pto.tgetval", vec![("src", name, Some(ty)), ("offset", at, Some(Type::Index))]);
             let name = self.name_of(dst);
