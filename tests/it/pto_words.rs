@@ -1,6 +1,6 @@
-//! What ptoc prints as PTO text has no word that PTOAS has not: operations, operands, attributes, enumerations and types
-//! are held against `tests/golden/ptoas_words.txt`, which `tests/scripts/ptoas_words.py` takes from PTOAS's definitions
-//! with the place of each. The text is taken apart here, and not by ptoc's parser.
+//! What ptoc prints as PTO text has no word that PTOAS has not: operations, operands, attributes, enumerations and
+//! types are held against `tests/golden/ptoas_words.txt`, which `tests/scripts/ptoas_words.py` takes from PTOAS's
+//! definitions with the place of each. The text is taken apart here, and not by ptoc's parser.
 
 use crate::pto::{kernels_of, others, written};
 use ptoc_driver::stages::Level;
@@ -193,7 +193,7 @@ fn other_words_are_told() {
         "pto.tcvt ins(%a{rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 8x8xf32, valid=?x8>) outs(%b : f16)",
         "pto.set_flag[<PIPE_V>, <PIPE_S>, <EVENT_ID0>]",
         "%x = arith.constant 1.5e+00 : f32",
-        "%v = pto.make_tensor_view %x, shape = [%M], strides = [%c1] {layout = #pto.layout<dn>} : !pto.tensor_view<?xf32>",
+        "%v = pto.make_tensor_view %x, shape = [], strides = [] {layout = #pto.layout<dn>} : !pto.tensor_view<4xi8>",
     ] {
         assert_eq!(of(line), None);
     }

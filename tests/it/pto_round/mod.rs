@@ -113,6 +113,9 @@ fn signs_are_extended() {
     };
     assert!(!text("i32").contains("extui"), "{}", text("i32"));
     assert!(text("u32").contains("extui"), "{}", text("u32"));
+    assert!(text("bool").contains("extui"), "{}", text("bool"));
+    // 64 bits are all that an index has.
+    assert!(!text("u64").contains("extui") && text("u64").contains("%f : i64 to index"), "{}", text("u64"));
 }
 
 /// What is compared tells kernels apart.

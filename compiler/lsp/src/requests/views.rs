@@ -110,7 +110,7 @@ pub fn ir(world: &mut World, params: Value) -> Result<Reply, Failure> {
         // Of broken texts, too.
         let context = world.known(&at.text_document.uri)?;
         let text = match stage {
-            Stage::Tokens if ptoc_driver::pto::is_pto(&at.text_document.uri.to_string()) => {
+            Stage::Tokens if ptoc_driver::pto::is_pto(at.text_document.uri.as_ref()) => {
                 ptoc_driver::pto::listed(context.text())
             }
             Stage::Tokens => {

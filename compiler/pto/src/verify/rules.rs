@@ -4,7 +4,7 @@ use super::Functions;
 use super::{Res, err, same};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
-use crate::ops::Form;
+use crate::ops::{Form, Kind};
 use crate::tree::Op;
 use crate::types::{Extent, TileBuf, Type, dtype_of};
 use crate::words::{ENUMERATIONS, enumeration};
@@ -21,6 +21,7 @@ pub(super) fn check(
     enumerations(op)?;
     values(op)?;
     levels(op, types)?;
+    kinds(op, types)?;
     match op.row.name {
         "pto.make_tensor_view" => make_tensor_view(op, types),
         "pto.partition_view" => partition_view(op),
@@ -95,6 +96,43 @@ fn values(op: &Op) -> Res<()> {
         };
         let d = Diagnostic::error(codes::PTO_TYPE, attr.span, format!("`{}` is {what}", attr.name));
         return Err(Box::new(d.with_help(help)));
+    }
+    Ok(())
+}
+
+/// Operands of type `index`, of operations that are not in destination-passing style.
+const INDICES: [(&str, &[&str]); 9] = [
+    ("pto.tgetval", &["offset"]),
+    ("pto.load_scalar", &["offset"]),
+    ("pto.store_scalar", &["offset"]),
+    ("pto.addptr", &["offset"]),
+    ("pto.subset", &["offsets"]),
+    ("pto.partition_view", &["offsets", "sizes"]),
+    ("pto.make_tensor_view", &["shape", "strides"]),
+    ("pto.alloc_tile", &["valid_row", "valid_col"]),
+    ("pto.set_validshape", &["valid_row", "valid_col"]),
+];
+
+/// A number stands where a number is asked for, and an `index` where that is.
+fn kinds(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    let kind = |slot: &str| match &op.row.form {
+        Form::Dps(dps) => dps.ins.iter().find(|s| s.name == slot).map(|s| s.kind),
+        _ => {
+            let (_, slots) = INDICES.iter().find(|(name, _)| *name == op.row.name)?;
+            slots.contains(&slot).then_some(Kind::Index)
+        }
+    };
+    for (operand, ty) in op.operands.iter().zip(types) {
+        let Some(ty) = ty else { continue };
+        let (fine, what) = match kind(operand.slot) {
+            Some(Kind::Scalar) => (matches!(ty, Type::Element(_)), "an integer or a float"),
+            Some(Kind::Index) => (*ty == Type::Index, "an `index`"),
+            _ => continue,
+        };
+        if !fine {
+            let message = format!("`{}` of `{}` is {what}, and this is a `{ty}`", operand.slot, op.row.name);
+            return err(codes::PTO_TYPE, operand.value.span, message);
+        }
     }
     Ok(())
 }

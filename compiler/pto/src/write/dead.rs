@@ -1,7 +1,7 @@
 //! The last walks over what was written. Dead code elimination: values that nothing uses, as those that only run-time
-//! checks wanted, elements of arrays that nothing is in, and numbers that a loop hands on for nobody. Numbers that are the same in each iteration stand in front of their loop, and each in front of the
-//! first operation that asks for it ([`super::schedule`]), as in the IR of a text that is read. Then values without a
-//! name are numbered without gaps.
+//! checks wanted, elements of arrays that nothing is in, and numbers that a loop hands on for nobody. Numbers that are
+//! the same in each iteration stand in front of their loop, and each in front of the first operation that asks for it
+//! ([`super::schedule`]), as in the IR of a text that is read. Then values without a name are numbered without gaps.
 
 use crate::lexer::Word;
 use crate::tree::{Op, Operand, Region};

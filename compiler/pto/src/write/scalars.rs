@@ -267,7 +267,11 @@ impl Writer<'_> {
         let (Ty::D(f), Ty::D(t)) = (from, to) else {
             // `index` has 64 bits.
             let whole = |ty: Ty| matches!(ty, Ty::D(d) if d.is_int() && (d.is_signed_int() || ty == to));
-            let fine = if from == Ty::Index { whole(to) && !saturate } else { whole(from) };
+            // The bits of a `u64` are those of the `index`.
+            let fine = match from == Ty::Index {
+                true => whole(to) && !saturate,
+                false => whole(from) || from == Ty::D(DType::U64),
+            };
             if let Ty::D(float) = to
                 && float.is_float()
                 && round == RoundMode::Rint
@@ -276,8 +280,7 @@ impl Writer<'_> {
             }
             if let Ty::D(unsigned) = from
                 && to == Ty::Index
-                && unsigned.is_int()
-                && !unsigned.is_signed_int()
+                && (unsigned.is_int() && !unsigned.is_signed_int() || unsigned == DType::Bool)
                 && unsigned.size() < 8
             {
                 return self.through_wide(dst, a);

@@ -198,10 +198,31 @@ fn elements_are_numbers_of_their_type() {
     assert_eq!(in_function(&[&format!("{GET}f32")]), [""; 0]);
     let other = in_function(&[&format!("{GET}i32")]);
     assert_eq!(other, ["E1403 the elements are `f32`, and the number of `pto.tgetval` is a `i32`"]);
-    let set = in_function(&["pto.tsetval ins(%n, %n : index, index) outs(%t : !pto.tile_buf<vec, 16x64xf32>)"]);
-    assert_eq!(set, ["E1403 the elements are `f32`, and the number of `pto.tsetval` is a `index`"]);
+    let set = in_function(&["pto.tsetval ins(%n, %b : index, i1) outs(%t : !pto.tile_buf<vec, 16x64xf32>)"]);
+    assert_eq!(set, ["E1403 the elements are `f32`, and the number of `pto.tsetval` is a `i1`"]);
     let load = in_function(&["%x = pto.load_scalar %p[%n] : !pto.ptr<f32> -> f16"]);
     assert_eq!(load, ["E1403 the elements are `f32`, and the number of `pto.load_scalar` is a `f16`"]);
+}
+
+#[test]
+fn numbers_stand_where_they_are_asked_for() {
+    const T: &str = "!pto.tile_buf<vec, 16x64xf32>";
+    for (line, part) in [
+        (
+            format!("pto.tadds ins(%t, %n : {T}, index) outs(%t : {T})"),
+            "`scalar` of `pto.tadds` is an integer or a float",
+        ),
+        (
+            format!("pto.tsetval ins(%n, %n : index, index) outs(%t : {T})"),
+            "`val` of `pto.tsetval` is an integer or a float",
+        ),
+        (format!("%x = pto.tgetval ins(%t, %b : {T}, i1) outs : f32"), "`offset` of `pto.tgetval` is an `index`"),
+        (format!("%x = pto.subset %t[%b, %n] sizes [8, 64] : {T}"), "`offsets` of `pto.subset` is an `index`"),
+        ("%x = pto.load_scalar %p[%b] : !pto.ptr<f32> -> f32".into(), "`offset` of `pto.load_scalar` is an `index`"),
+    ] {
+        let found = in_function(&[&line]);
+        assert!(found.len() == 1 && found[0].starts_with(&format!("E1403 {part}")), "{line}: {found:?}");
+    }
 }
 
 #[test]
