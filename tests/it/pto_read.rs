@@ -271,6 +271,28 @@ fn numbers_of_few_bits() {
     launch.run(&file, "bits", &["--expect", &format!("y={y}"), "-D", "y_len=4", "-D", "n=100"]);
 }
 
+/// A tile that cannot be scattered to is told once, and not for what fills it before.
+#[test]
+fn scatters_to_other_memories() {
+    let (src, rows) = ("!pto.tile_buf<vec, 16x64xf32>", "!pto.tile_buf<vec, 16x64xi32>");
+    let dst = "!pto.tile_buf<acc, 16x64xf32, blayout=col_major, slayout=row_major, fractal=1024>";
+    let lines = format!(
+        "    %d = pto.alloc_tile : {dst}\n    pto.tscatter ins(%x_t, %i_t : {src}, {rows}) outs(%d : {dst})\n    \
+         pto.tstore ins(%d : {dst}) outs(%y_p : !pto.partition_tensor_view<16x64xf32>)\n"
+    );
+    let unset = format!("    pto.tstore ins(%y_t : {src}) outs(%y_p : !pto.partition_tensor_view<16x64xf32>)\n");
+    let loads = [("x", "16x64", "f32"), ("i", "16x64", "i32")];
+    let text = through_tiles("scatter", &loads, &lines, &[("y", "16x64", "f32")]).replace(&unset, "");
+    let file = Path::new("scatter.pto");
+    let mut session = ptoc_driver::session::Session::new("a2a3", &[]).expect("a target");
+    let unit = session.load_text(file, text);
+    for entry in &unit.entries() {
+        ptoc_driver::check::check_entry(&mut session, &unit, entry);
+    }
+    let errors: Vec<_> = session.diagnostics.iter().filter(|d| d.is_error()).map(|d| d.message.clone()).collect();
+    assert_eq!(errors, ["operand `dst` of `TSCATTER` lives in Vec, this tile in Acc"]);
+}
+
 /// An element of a tile without a sign is set to a number, which has none in the text.
 #[test]
 fn elements_without_a_sign() {

@@ -75,7 +75,7 @@ impl AttrValue {
 pub enum Source {
     /// A place in a file, lines and columns from 1.
     Place {
-        /// The file.
+        /// The file, as it is written between the quotes.
         file: Word,
         /// The line.
         line: u32,
@@ -86,10 +86,26 @@ pub enum Source {
     Other(Word),
 }
 
+impl Source {
+    /// A place in a file of this name, whose marks are escaped as MLIR does.
+    pub fn place(file: &str, line: u32, column: u32) -> Source {
+        let mut name = String::new();
+        for c in file.chars() {
+            match c {
+                '\\' => name += "\\\\",
+                '"' => name += "\\22",
+                c if c.is_control() => c.to_string().bytes().for_each(|b| name += &format!("\\{b:02X}")),
+                c => name.push(c),
+            }
+        }
+        Source::Place { file: Word::new(name), line, column }
+    }
+}
+
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Source::Place { file, line, column } => write!(f, "loc({file:?}:{line}:{column})"),
+            Source::Place { file, line, column } => write!(f, "loc(\"{file}\":{line}:{column})"),
             Source::Other(text) => write!(f, "loc({text})"),
         }
     }

@@ -70,8 +70,7 @@ fn tree(session: &mut Session, placed: &PlacedKernel, form: Form, level: Level) 
             return Some(source.clone());
         }
         let position = sources.position(span.file, span.start);
-        let file = last_name(sources.name(span.file)).into();
-        Some(Source::Place { file, line: position.line, column: position.column })
+        Some(Source::place(&last_name(sources.name(span.file)), position.line, position.column))
     };
     ptoc_pto::write::write(&kernel, form, level, &place).or_else(|d| session.fail(*d))
 }

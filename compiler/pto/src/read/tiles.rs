@@ -128,7 +128,7 @@ impl Reader<'_> {
             self.out.line(&format!("let {name} = {declared};"), op.span);
             if let Some(addr) = &addr {
                 self.out.line(&format!("TASSIGN({name}, index({}));", addr.text), op.span);
-            } else if self.facts.scattered.contains(&result) && !self.facts.flags {
+            } else if self.facts.scattered.contains(&result) && !self.facts.flags && ty.loc == Loc::Vec {
                 // What pto-isa's TSCATTER does on the devices before it scatters.
                 self.out.line(&format!("TEXPANDS({name}, {}(0));", dtype_of(&ty.dtype).unwrap_or(DType::F32)), op.span);
             }

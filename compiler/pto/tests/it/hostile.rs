@@ -101,6 +101,18 @@ fn calls_are_bounded() {
     );
 }
 
+/// A place is written again as it was, whatever its file is called.
+#[test]
+fn names_of_files_are_kept() {
+    for name in ["a\\b.tile", "a\0b.tile", "a\\22b\\0A.tile", "\u{e9} b.tile"] {
+        let text = format!("func.func @f() {{\n  return loc(\"{name}\":1:2)\n}}\n");
+        assert_eq!(print(&parse(FileId(0), &text).module), text);
+        all_of(&text);
+    }
+    let made = ptoc_pto::attr::Source::place("a\"\\\n.tile", 1, 2).to_string();
+    assert_eq!(made, "loc(\"a\\22\\\\\\0A.tile\":1:2)");
+}
+
 /// An editor's mark in front of the text is no part of it.
 #[test]
 fn a_byte_order_mark_is_skipped() {
