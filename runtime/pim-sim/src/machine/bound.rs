@@ -13,12 +13,14 @@
 
 mod any_order;
 mod in_order;
+mod sums;
 
 use super::lanes::{Rules, Work};
 use crate::dram::{Command, Config, Constraint, Controller, Issued, Level, Refresh};
 use any_order::{AnyOrder, Distances};
 use in_order::InOrder;
 use ptoc_pim_stream::mode::RESERVED_BIT;
+use sums::Sums;
 
 /// What a bound is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,8 +117,8 @@ struct Needs {
     /// Ticks of column commands.
     columns: u64,
     banks: AnyOrder,
-    /// Ticks between the steps of sums that units have one place for: from one to the next, and to the host.
-    sums: u64,
+    /// Sums that units have one place for.
+    sums: Sums,
     /// Reads and writes were there.
     kinds: [bool; 2],
     order: InOrder,
@@ -223,16 +225,26 @@ impl BoundMeter {
         let needs = &mut self.pchs[usize::from(a.pc)];
         needs.columns += if banks > 1 { self.distances.long } else { self.distances.short };
         needs.kinds[usize::from(write)] = true;
+        if banks > 1 {
+            needs.sums.step(a.row);
+        }
         let new = needs.banks.column((bank, bank / self.banks_of_group), a.row, write, banks > 1);
         if new && self.in_order.is_some() {
             needs.order.row(bank, write, banks > 1, self.reserved && a.row & RESERVED_BIT != 0);
         }
     }
 
-    /// Sums wait for so long, beside the steps that go to them.
-    pub(super) fn sums(&mut self, pc: usize, ticks: u64) {
+    /// A sum is begun, which takes so many ticks, and so many more behind one that the host has taken.
+    pub(super) fn begin_sum(&mut self, pc: usize, (written, turn): (u64, u64)) {
         if self.counts {
-            self.pchs[pc].sums += ticks;
+            self.pchs[pc].sums.begin(written, turn);
+        }
+    }
+
+    /// The host takes sums, so many ticks behind their last step.
+    pub(super) fn take_sum(&mut self, pc: usize, ticks: u64) {
+        if self.counts {
+            self.pchs[pc].sums.take(ticks);
         }
     }
 
@@ -260,11 +272,12 @@ impl BoundMeter {
         let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight));
         let columns = plain.columns;
         let latencies = needs.kinds.into_iter().zip(span.latency).filter(|(there, _)| *there);
-        let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0);
+        let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0).max(needs.sums.last());
         let hidden = if plain.by == BoundBy::Activations { window } else { 0 };
         // What is read and written turns the bus once, where it is the bus that is waited for.
         let turn = self.in_order.is_none() && plain.by == BoundBy::Columns && needs.kinds == [true; 2];
         let turn = if turn { self.gaps.least_turn(short) } else { 0 };
+        let plain_first = plain.first;
         let plain = LowerBound::default().with(plain.by, plain.most).with(BoundBy::Rows, plain.first);
         let plain = plain.with(BoundBy::Turns, turn);
         let (work, hidden) = match self.in_order {
@@ -275,12 +288,13 @@ impl BoundMeter {
                 let most = if ordered.ticks() > plain.ticks() { ordered } else { plain };
                 (most, hidden + self.gaps.hidden(fences, span.latency))
             }
-            // Where a unit has one sum at a time, all steps and what is between sums come one after the other.
-            None if needs.sums > 0 && needs.columns + needs.sums > plain.ticks() => {
-                let of = LowerBound::default().with(BoundBy::Columns, needs.columns);
-                (of.with(BoundBy::Turns, needs.sums), hidden)
+            // Where a unit has one sum at a time, all steps and what is between them come one after the other.
+            None => {
+                let (turns, rows) = needs.sums.bound(&self.distances, needs.banks.wide_rows());
+                let of = LowerBound::default().with(BoundBy::Columns, columns).with(BoundBy::Turns, turns);
+                let of = of.with(BoundBy::Rows, rows + plain_first);
+                if needs.sums.any() && of.ticks() > plain.ticks() { (of, hidden) } else { (plain, hidden) }
             }
-            None => (plain, hidden),
         };
         // The step ends when all banks are closed, or with its last data.
         let closes = work.part(BoundBy::Modes) > 0;

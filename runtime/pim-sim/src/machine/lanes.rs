@@ -577,7 +577,7 @@ impl Channel<'_> {
                     Apart::Operand { col } => lane.wrote(col as usize, tick + written),
                     _ => {
                         lane.sums_ready = tick + written;
-                        self.log.bounds.sums(lane.pc, written);
+                        self.log.bounds.begin_sum(lane.pc, (written, config.ticks(t.bl + 3)));
                     }
                 }
                 (Bucket::Column, true, tick + written)
@@ -591,7 +591,7 @@ impl Channel<'_> {
                 after([turn, turn, 0, burst]);
                 // Behind the last step of the sum, less that step's own time.
                 let own = config.ticks(t.ccd_l);
-                self.log.bounds.sums(lane.pc, step.saturating_sub(own));
+                self.log.bounds.take_sum(lane.pc, step.saturating_sub(own));
                 (Bucket::Column, true, tick + burst)
             }
         };

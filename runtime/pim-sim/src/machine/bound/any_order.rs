@@ -17,7 +17,7 @@ pub(super) struct Distances {
     /// From an ACT to its first use at least.
     opening: u64,
     /// From the last RD, WR of a row to the first use of the next one, which is read or written.
-    change: [u64; 2],
+    pub change: [u64; 2],
     /// tFAW.
     pub window: u64,
     /// tRRD_S.
@@ -107,6 +107,11 @@ impl AnyOrder {
             return;
         }
         (0..).zip(ticks).for_each(|(bank, ticks)| item(&mut self.banks, bank).ready = ticks);
+    }
+
+    /// Rows that commands to many banks were for, each once.
+    pub(super) fn wide_rows(&self) -> u64 {
+        self.wide
     }
 
     /// A bank was opened.
