@@ -104,6 +104,11 @@ fn streams() {
 }
 
 #[test]
+fn devices() {
+    replay(properties::devices, &["corpus/devices", "../compiler/isa/targets"], None);
+}
+
+#[test]
 fn machine() {
     replay(properties::machine, &["corpus/machine", "pim"], None);
 }

@@ -3,6 +3,7 @@
 //! `tests/it/corpus.rs` includes this file and replays the committed corpora with it, so nothing here may depend on
 //! libFuzzer.
 
+mod devices;
 mod dram;
 mod exec;
 mod format;
@@ -12,6 +13,7 @@ mod loops;
 mod plan;
 mod stream;
 
+pub use devices::devices;
 pub use dram::dram;
 pub use exec::exec_diff;
 pub use format::format_text;
