@@ -102,10 +102,7 @@ fn device(
         if rounds { "each" } else { "fused" }
     );
     let text = described(preset, numbers, &unit, &format!("stacks = 1\nchannels = {channels}\n"));
-    let dtypes = "dtypes = [\"i8\", \"u8\", \"i16\", \"u16\", \"i32\", \"u32\", \"f16\", \"bf16\", \"f32\"]\n\n\
-                  [memory.Vec]\ncapacity = 8388608\n\n[memory.GrfA]\ncapacity = 0\n\n[memory.GrfB]\ncapacity = 0\n\n\
-                  [unit]";
-    text.replacen("[unit]", dtypes, 1)
+    text.replacen("[unit]", "[memory.Vec]\ncapacity = 8388608\n\n[unit]", 1)
 }
 
 fn narrow() -> Vec<&'static str> {

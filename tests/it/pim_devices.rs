@@ -332,9 +332,78 @@ fn what_no_code_is_made_for() {
         "kind = \"described\"\nclock = 1\nlanes = 16\nbanks = 1\noperations = [\"DOT\"]\n",
         "stacks = 1\nchannels = 1\n",
     );
-    let text = text.replacen("[unit]", "[memory.GrfA]\ncapacity = 0\n\n[memory.GrfB]\ncapacity = 0\n\n[unit]", 1);
     let path = file("described.toml", &text);
     let told = run(&path, "chain", "pim", (4, 48), &[]);
     let _ = writeln!(out, "== described\n{}", told.err.replace(&folder().display().to_string(), ""));
     insta::assert_snapshot!(out);
+}
+
+/// A device of GeoPIM's kind: presets with bursts of 32 bytes, timing, counts, and the unit's own numbers.
+fn geopim(preset: &str, numbers: &[(String, u32)], unit: [u32; 4], device: &str) -> String {
+    let [buffers, parameters, cycles, clock] = unit;
+    let own =
+        format!("buffers = {buffers}\nparameters = {parameters}\ncoordinate_cycles = {cycles}\nclock = {clock}\n");
+    described(preset, numbers, &own, device).replace("base = \"hbm-pim\"", "base = \"geopim\"")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(8, 40)))]
+
+    /// Units with sequencers: samples on random devices are the interpreter's, and commands keep the DRAM's rules.
+    #[test]
+    fn random_devices_of_geopim(
+        preset in prop::sample::select(narrow()),
+        numbers in numbers(),
+        unit in (1u32..3, 1u32..7, 1u32..9, 1u32..1200).prop_map(|(b, p, c, clock)| [b, p, c, clock]),
+        channels in 1u32..4,
+        sizes in (1u32..3, 1u32..5, 1u32..5, 1u32..13, 1u32..20),
+        kernel in prop::sample::select(vec!["sample", "moved"]),
+        fold in any::<bool>(),
+    ) {
+        let (b, h, w, q, s) = sizes;
+        let device = format!("stacks = 1\nchannels = {channels}\n");
+        let text = geopim(preset, &numbers, unit, &device);
+        let path = file(&format!("geopim_{preset}_{h}_{w}_{q}_{s}.toml"), &text).display().to_string();
+        let listed = command(&["targets", &path]);
+        prop_assert_eq!(listed.status, 0, "{}\n{}", listed.err, text);
+        let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/sampling.tile").display().to_string();
+        let trace = folder().join(format!("geopim_{h}_{w}_{q}_{s}.json"));
+        let defs: Vec<String> = [("B", b), ("H", 2 * h), ("W", 2 * w), ("Q", q), ("S", s), ("C", 16)]
+            .map(|(name, n)| format!("{name}={n}"))
+            .into_iter()
+            .chain([format!("FOLD={fold}")])
+            .collect();
+        let [interp, pim] = ["interp", "pim"].map(|backend| {
+            let name = trace.display().to_string();
+            let mut words = vec!["run", &example, kernel, "--target", &path, "--backend", backend, "--random", "5"];
+            words.push("--json");
+            defs.iter().for_each(|d| words.extend(["-D", d]));
+            if backend == "pim" {
+                words.extend(["--trace", &name]);
+            }
+            let o = command(&words);
+            (o.status, o.err, serde_json::from_str::<serde_json::Value>(&o.out).unwrap_or_default())
+        });
+        let _ = std::fs::remove_file(&trace);
+        let _ = std::fs::remove_file(&path);
+        prop_assert_eq!(interp.0, 0, "{}", interp.1);
+        // A map whose rows the device's rows do not hold, and more blocks than units, are told so.
+        if pim.0 == 1 && ["E1322", "E1302"].iter().any(|code| pim.1.contains(code)) {
+            return Ok(());
+        }
+        prop_assert_eq!(pim.0, 0, "{}\n{}", pim.1, text);
+        prop_assert!(interp.2["outputs"]["y"]["sha256"].is_string());
+        prop_assert_eq!(&interp.2["outputs"]["y"]["sha256"], &pim.2["outputs"]["y"]["sha256"]);
+    }
+}
+
+/// Units of another kind on the base of HBM-PIM have none of its stores.
+#[test]
+fn other_units_have_no_register_files() {
+    let unit = "kind = \"aim\"\nclock = 500\nlanes = 16\nbanks = 1\noperations = [\"DOT\"]\nrounding = \"fused\"\n\
+                buffer = 2048\nlatency = 16\nact_weight = 1\n";
+    let path = file("aim_base.toml", &described("gddr6_aim", &[], unit, "stacks = 1\nchannels = 1\n"));
+    let listed = command(&["targets", &path.display().to_string()]);
+    assert_eq!(listed.status, 0, "{}", listed.err);
+    assert!(!listed.out.contains("GrfA"), "{}", listed.out);
 }

@@ -73,7 +73,7 @@ fn hbm_pim() {
             "a: in f16[N, 16], b: in f16[16, 16], y: out f16[N, 16]",
             "(m in tiles(N, 16), n in tiles(16, 16))",
             "let acc = tile Acc<f32, m, n>;\nTMATMUL(acc, Left(a.tile(m, _)), Right(b));\n\
-            TSTORE(y.tile(m, n), f16(acc));",
+            TSTORE(y.tile(m, n), acc);",
         ),
         block(rows, four, "let t = tile Buf<f16, 4, 64>;\nTLOAD(t, a.tile(i, _));\nTSTORE(y.tile(i, _), t);"),
         block(

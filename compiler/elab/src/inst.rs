@@ -443,12 +443,16 @@ impl Elaborator<'_> {
             UnitKind::Aim(_) => Some(DType::F32),
             _ => None,
         });
-        attrs.stepwise = matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum))
-            && adders.is_some_and(|dtype| ops[1].dtype() == Some(dtype));
+        let of = usize::from(!instr.sem.multiplies());
+        attrs.stepwise = (of == 0 || matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum)))
+            && adders.is_some_and(|dtype| ops[of].dtype() == Some(dtype));
         if instr.sem.gathers() || instr.sem.scatters() {
             attrs.oob.get_or_insert(Oob::Undefined);
         }
         self.factors(id, &ops, &mut attrs, span)?;
+        if attrs.stepwise && of == 0 && self.target.unit.is_some_and(|u| u.rounding == ptoc_isa::Rounding::Each) {
+            attrs.round = Some(ptoc_isa::RoundMode::Rint);
+        }
         self.updates(id, &ops, &attrs, span)?;
         self.operand_names = ops.iter().filter_map(|o| Some((o.span(), self.author_name(o)?))).collect();
         let shapes = self.shapes(id, &ops, span)?;

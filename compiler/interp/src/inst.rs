@@ -269,6 +269,9 @@ impl<'k> Machine<'k, '_> {
             return Ok(None);
         }
         self.spend((a.rows as u64).saturating_mul(a.cols as u64).saturating_mul(b.cols as u64))?;
+        if attrs.stepwise {
+            return Ok(Some(matrix::summed_products(acc, start, a, b, attrs.round.is_some())));
+        }
         let Some(factors) = attrs.factors else {
             let of = |dtype| self.profile(acc, dtype).filter(|_| dtype != DType::F32);
             return Ok(Some(match (of(a.dtype), of(b.dtype)) {

@@ -319,6 +319,26 @@ fn factors(dtype: DType) -> FactorType {
     }
 }
 
+/// `start + a b` as units in memory sum: the products of a row and a column, each rounded to its dtype where `rounds`,
+/// are added as a stepwise TROWSUM of the accumulator's dtype does, and then to the start.
+pub(super) fn summed_products(acc: DType, start: &Start<'_>, a: &Matrix, b: &Matrix, rounds: bool) -> Matrix {
+    let product = |x: u64, y: u64| match rounds {
+        true => {
+            let rounded = scalar::binary(BinOp::Mul, a.ty(), x, y).unwrap_or(x);
+            scalar::from_f32(acc, scalar::to_f32(a.dtype, rounded))
+        }
+        false => scalar::from_f32(acc, scalar::to_f32(a.dtype, x) * scalar::to_f32(b.dtype, y)),
+    };
+    Matrix::new(acc, a.rows, b.cols, |i, j| {
+        let row = Matrix::new(acc, 1, a.cols, |_, k| product(a.at(i, k), b.at(k, j)));
+        let sum = row_reduce(Reduce::Sum, true, &row).at(0, 0);
+        match start {
+            Start::Zero => sum,
+            start => add(acc, start.at(i, j), sum),
+        }
+    })
+}
+
 /// `start + a b` in f32, as a matrix unit adds: block by block of k.
 pub(super) fn matmul_on_unit(profile: SumProfile, start: &Start<'_>, a: &Matrix, b: &Matrix) -> Matrix {
     let types = (factors(a.dtype), factors(b.dtype));

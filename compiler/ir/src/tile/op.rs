@@ -197,7 +197,7 @@ pub enum Operand {
 pub struct InstAttrs {
     /// TCMP.
     pub cmp: Option<CmpOp>,
-    /// TCVT.
+    /// TCVT; of a `stepwise` product, that each product of factors is rounded to their dtype before it is added.
     pub round: Option<RoundMode>,
     /// TCVT to an integer or an 8-bit float: saturate (the default is true for float sources, false for integer ones).
     pub saturate: Option<bool>,
@@ -216,7 +216,7 @@ pub struct InstAttrs {
     pub relu: bool,
     /// TROWSUM, TCOLSUM of floats: in the order of units in memory. Of f16 every addition rounds to the dtype, as their
     /// adders are that wide, and TROWSUM has [`SUM_LANES`] partial sums; of f32 an adder tree sums [`SUM_LANES`]
-    /// elements after the other.
+    /// elements after the other. TMATMUL adds the products of a row and a column as TROWSUM does.
     pub stepwise: bool,
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Based<'t> {
 
 /// What a base never gives: each file says it of itself.
 const OWN: [&str; 2] = ["name", "description"];
+/// Stores of HBM-PIM's units, which units of another kind do not have.
+const OF_UNIT: [&str; 2] = ["GrfA", "GrfB"];
 /// Counts of `[device]` that follow from its DRAM.
 const OF_DRAM: [&str; 7] = ["preset", "pseudo_channels", "bank_groups", "banks", "rows", "bursts", "burst_bytes"];
 
@@ -66,6 +68,13 @@ fn on_base<'t>(own: DeTable<'t>, mut base: DeTable<'t>) -> DeTable<'t> {
     let other_unit = kind(&own).is_some_and(|own| Some(own) != kind(&base));
     let dropped = OWN.into_iter().chain(other_unit.then_some("unit"));
     dropped.for_each(|key| drop(base.remove(key)));
+    if other_unit
+        && let Some(value) = base.get_mut("memory")
+        && let DeValue::Table(memory) = value.get_mut()
+    {
+        let named = |key: &&str| table(&own, "memory").is_some_and(|m| m.contains_key(*key));
+        OF_UNIT.into_iter().filter(|key| !named(key)).for_each(|key| drop(memory.remove(key)));
+    }
     if other_dram
         && let Some(value) = base.get_mut("device")
         && let DeValue::Table(device) = value.get_mut()

@@ -8,7 +8,8 @@ use ptoc_tensor::DType;
 
 /// What the units are for.
 const DOES: &str = "a unit multiplies 16 bf16 of its bank with 16 of a buffer and adds the sum to its accumulator; \
-                    what a kernel stores is `bf16(rowsum(f32(a) * f32(x)))`, or its maximum with 0";
+                    what a kernel stores is `bf16(rowsum(f32(a) * f32(x)))`, `matmul(a, b)` in Acc, or its maximum \
+                    with 0";
 
 /// The unit has nothing for this.
 pub(super) fn cannot(kernel: &Kernel, span: Span, message: String) -> Box<Diagnostic> {
@@ -48,6 +49,7 @@ pub(super) fn may(sem: Sem) -> bool {
             | Sem::Binary(BinOp::Mul)
             | Sem::ColExpandBinary(BinOp::Mul)
             | Sem::RowExpandBinary(BinOp::Mul)
+            | Sem::Matmul
             | Sem::RowReduce(Reduce::Sum)
             | Sem::ColReduce(Reduce::Sum)
             | Sem::Unary(UnOp::Relu)

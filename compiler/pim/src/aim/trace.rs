@@ -67,8 +67,16 @@ enum Held {
     Elements { of: Window, wide: bool },
     /// Products, rounded to bf16 or exact; in f32 if `wide`.
     Products { of: [Window; 2], rounded: bool, wide: bool },
-    /// Their sums along a dimension; in f32 if `wide`.
-    Sums { of: [Window; 2], along: usize, relu: bool, wide: bool },
+    /// Their sums along a dimension, or those of a matrix product; in f32 if `wide`.
+    Sums { of: [Window; 2], along: Option<usize>, relu: bool, wide: bool },
+}
+
+/// The lines whose products are summed for element (i, j).
+fn lines_of([a, b]: [Window; 2], along: Option<usize>, [i, j]: [i64; 2]) -> [Line; 2] {
+    match along {
+        Some(along) => [a, b].map(|w| w.line(along, [j, i][along])),
+        None => [a.line(1, i), b.line(0, j)],
+    }
 }
 
 impl Held {
@@ -76,7 +84,8 @@ impl Held {
         match self {
             Held::Elements { of, .. } => of.shape,
             Held::Products { of, .. } => of[0].shape,
-            Held::Sums { of, along, .. } => {
+            Held::Sums { of, along: None, .. } => [of[0].shape[0], of[1].shape[1]],
+            Held::Sums { of, along: Some(along), .. } => {
                 let mut shape = of[0].shape;
                 shape[*along] = 1;
                 shape
@@ -180,13 +189,16 @@ impl<'k> Tracer<'k> {
 
     fn store(&mut self, numbers: &BlockScalars<'_>, v: &ViewRef, a: &TileRef, span: Span) -> Res {
         let to = self.window(numbers, v, span)?;
-        let Held::Sums { of, along, relu, wide: false } = self.take(numbers, a, span)? else {
+        let held = self.take(numbers, a, span)?;
+        let Held::Sums { of, along, relu, .. } = held else {
             return self.cannot(span, "what is stored is no sum of products, rounded to bf16".to_owned());
         };
-        let across = 1 - along;
-        for n in 0..of[0].shape[across] {
-            let key = (to.tensor, to.offset + n * to.strides[across]);
-            let output = Output { a: of[0].line(along, n), b: of[1].line(along, n), relu, to: key, span };
+        // A sum in f32 is rounded as it is stored: `to` is of bf16.
+        let [rows, cols] = held.shape();
+        for at in (0..rows).flat_map(|i| (0..cols).map(move |j| [i, j])) {
+            let key = (to.tensor, to.offset + at[0] * to.strides[0] + at[1] * to.strides[1]);
+            let [a, b] = lines_of(of, along, at);
+            let output = Output { a, b, relu, to: key, span };
             match self.known.get(&key) {
                 Some(at) => self.outputs[*at] = output,
                 None => {
@@ -232,6 +244,17 @@ impl<'k> Tracer<'k> {
         }
     }
 
+    /// A matrix product, whose order of sums is the units' where it is stepwise.
+    fn matmul(&self, a: Held, b: Held, inst: &Inst, span: Span) -> Res<Held> {
+        let (Held::Elements { of: a, wide: false }, Held::Elements { of: b, wide: false }) = (a, b) else {
+            return self.cannot(span, "a factor is no element of a tensor as it is".to_owned());
+        };
+        if !inst.attrs.stepwise {
+            return self.cannot(span, "this sum has another order than the units' adder tree".to_owned());
+        }
+        Ok(Held::Sums { of: [a, b], along: None, relu: false, wide: true })
+    }
+
     fn sum(&self, held: Held, along: usize, inst: &Inst, span: Span) -> Res<Held> {
         let Held::Products { of, rounded, wide: true } = held else {
             let message = "what is summed are no products in f32".to_owned();
@@ -251,7 +274,7 @@ impl<'k> Tracer<'k> {
                 "these products are exact, and the units round them to bf16 (`unit.rounding` is `each`)".to_owned(),
                 "widen the products: `rowsum(f32(a * x))`",
             )),
-            _ => Ok(Held::Sums { of, along, relu: false, wide: true }),
+            _ => Ok(Held::Sums { of, along: Some(along), relu: false, wide: true }),
         }
     }
 
@@ -288,7 +311,14 @@ impl Visitor for Tracer<'_> {
             (sem, [Operand::Tile(d), Operand::Tile(a), rest @ ..]) => {
                 let held = self.take(numbers, a, span)?;
                 let made = match (sem, rest) {
-                    (Sem::Move, []) => held,
+                    (Sem::Move, []) => match (held, self.kernel.tiles[d.tile].ty.dtype) {
+                        // What leaves the accumulators is rounded on the way.
+                        (Held::Sums { of, along, relu, .. }, DType::BF16) => {
+                            Held::Sums { of, along, relu, wide: false }
+                        }
+                        _ => held,
+                    },
+                    (Sem::Matmul, [Operand::Tile(b)]) => self.matmul(held, self.take(numbers, b, span)?, inst, span)?,
                     (Sem::ColExpand | Sem::RowExpand, []) => {
                         let shape = self.whole(numbers, d, span)?;
                         self.spread(held, shape, span)?

@@ -5,8 +5,9 @@
 use super::Res;
 use super::code::REGISTERS;
 use super::congruent::{Hull, Hulls, follow};
+use super::contraction::Orientation;
 use super::places::{self, pad, room};
-use super::row_sharing::RowWindow;
+use super::row_sharing::{Layouts, RowWindow};
 use super::trace::{LANES, is_down};
 use crate::eval::{BlockScalars, Visitor};
 use crate::slopes;
@@ -21,21 +22,35 @@ use rustc_hash::FxHashMap;
 /// The smallest box of a tensor that a block touches.
 pub type Touched = Option<Corners>;
 
+/// How the elements of a tensor that lie in lanes are apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Direction {
+    apart: i64,
+    /// A window has several of them.
+    several: bool,
+}
+
+/// By tensor and block what is touched, and by tensor how its lanes lie.
+pub type AllTouched = (Vec<Vec<Touched>>, Vec<Option<Direction>>);
+
 /// First and last element along each dimension.
 pub type Corners = (Vec<i64>, Vec<i64>);
 
-/// By tensor and block: the box of elements that TLOAD and TSTORE touch.
+/// By tensor and block: the box of elements that TLOAD and TSTORE touch; and by tensor how far the elements of lanes
+/// are apart, where a window has several.
 pub fn touched(
     kernel: &Kernel,
+    orientation: &Orientation,
     numbers: &mut BlockScalars<'_>,
     shapes: &[Vec<i64>],
     blocks: &[Vec<i64>],
-) -> Res<Vec<Vec<Touched>>> {
+) -> Res<AllTouched> {
     let out: Vec<Vec<Touched>> = vec![vec![None; blocks.len()]; shapes.len()];
+    let directions = vec![None; shapes.len()];
     if kernel.tensors.values().all(|t| t.place.is_some()) {
-        return Ok(out);
+        return Ok((out, directions));
     }
-    let mut boxes = Boxes { kernel, shapes, block: 0, out, hulls: Hulls::default() };
+    let mut boxes = Boxes { kernel, orientation, shapes, block: 0, out, directions, hulls: Hulls::default() };
     numbers.again();
     let grid = numbers.grid();
     // By class of blocks.
@@ -56,7 +71,7 @@ pub fn touched(
             known.insert(class, (stands && !hulls.unknown).then_some((at, hulls.list)));
         }
     }
-    Ok(boxes.out)
+    Ok((boxes.out, boxes.directions))
 }
 
 /// A block that was gone through, and what it touches, for blocks that it stands for.
@@ -79,15 +94,28 @@ impl Boxes<'_> {
 /// Collects what a block touches.
 struct Boxes<'k> {
     kernel: &'k Kernel,
+    orientation: &'k Orientation,
     shapes: &'k [Vec<i64>],
     block: usize,
     out: Vec<Vec<Touched>>,
+    directions: Vec<Option<Direction>>,
     /// Of the block at hand.
     hulls: Hulls,
 }
 
 impl Visitor for Boxes<'_> {
     fn inst(&mut self, inst: &Inst, span: Span, numbers: &BlockScalars<'_>) -> Res {
+        if let [Operand::Tile(t), Operand::View(v)] | [Operand::View(v), Operand::Tile(t)] = &inst.operands[..]
+            && let ([rows, cols], [down, across]) = (&v.shape[..], &v.strides[..])
+        {
+            let (extent, stride) =
+                if self.orientation.is_down(self.kernel, t.tile) { (rows, down) } else { (cols, across) };
+            let direction = &mut self.directions[v.tensor.as_u32() as usize];
+            let several = numbers.known_index(*extent, span)? > 1;
+            if direction.is_none_or(|d| several && !d.several) && (several || self.orientation.fixes(t.tile)) {
+                *direction = Some(Direction { apart: numbers.known_index(*stride, span)?, several });
+            }
+        }
         for operand in &inst.operands {
             let (Operand::View(v), Sem::Load | Sem::Store) = (operand, inst.instr.get().sem) else { continue };
             let t = v.tensor.as_u32() as usize;
@@ -162,10 +190,10 @@ pub struct BlockParts<'k> {
 /// host keeps it.
 pub fn chosen<'k>(
     kernel: &'k Kernel,
-    id: TensorId,
-    shape: &[i64],
-    boxes: &[Touched],
+    (id, shape): (TensorId, &[i64]),
+    (boxes, direction): (&[Touched], Option<Direction>),
     blocks: &[Vec<i64>],
+    layouts: Layouts<'_>,
 ) -> Res<Option<BlockParts<'k>>> {
     let t = &kernel.tensors[id];
     let used: Vec<(&Vec<i64>, &Corners)> =
@@ -173,7 +201,8 @@ pub fn chosen<'k>(
     // The author wants it brought there then.
     let into_registers = moves(kernel, id, |ty| matches!(ty.loc, Loc::GrfA | Loc::GrfB));
     // What is not f16 is refused where it is loaded.
-    if used.is_empty() || t.dtype != ptoc_tensor::DType::F16 || (t.dir == TensorDir::In && into_registers) {
+    let brought = into_registers || layouts.orientation.is_host(id.as_u32());
+    if used.is_empty() || t.dtype != ptoc_tensor::DType::F16 || (t.dir == TensorDir::In && brought) {
         return Ok(None);
     }
     let sizes: Vec<i64> =
@@ -200,26 +229,46 @@ pub fn chosen<'k>(
     let moved = |e: usize| used.iter().any(|(at, _)| at[e] != 0);
     if let Some(e) = (0..kernel.grid.len()).find(|&e| moved(e) && !axes.contains(&Some(e))) {
         if t.dir == TensorDir::In {
-            return Ok(None);
+            // Blocks that one unit runs one after the other find in its banks what they share.
+            let places = |l: &tile::PlaceLeaf| l.coord.is_some() && l.extent > 1 && l.stride > 0;
+            let apart = |e: usize| moved(e) && !axes.contains(&Some(e)) && layouts.on.dims[e].iter().any(places);
+            if (0..kernel.grid.len()).any(apart) {
+                return Ok(None);
+            }
+        } else {
+            let name = &kernel.grid[e].name;
+            let (message, help) = match &used[..] {
+                [(at, _)] => (
+                    format!(
+                        "block {at:?} alone has a part of `{}`, and it is not the part that follows the grid",
+                        t.name
+                    ),
+                    "let the first block have it (`i.first`), or say where the tensor is and who runs a block (`at`, \
+                     `on`)",
+                ),
+                _ => (
+                    format!("blocks that differ in `{name}` share parts of `{}`", t.name),
+                    "let each block store a part of its own, or say where the tensor is and who runs a block (`at`, \
+                     `on`)",
+                ),
+            };
+            return room(t.span, message, help);
         }
-        let name = &kernel.grid[e].name;
-        let (message, help) = match &used[..] {
-            [(at, _)] => (
-                format!("block {at:?} alone has a part of `{}`, and it is not the part that follows the grid", t.name),
-                "let the first block have it (`i.first`), or say where the tensor is and who runs a block (`at`, `on`)",
-            ),
-            _ => (
-                format!("blocks that differ in `{name}` share parts of `{}`", t.name),
-                "let each block store a part of its own, or say where the tensor is and who runs a block (`at`, `on`)",
-            ),
-        };
-        return room(t.span, message, help);
     }
     // Where no dimension of the grid moves, a block's unit has all of it.
     let sizes: Vec<i64> =
         sizes.iter().zip(&axes).zip(shape).map(|((&s, a), &e)| if a.is_some() { s } else { e }).collect();
     // Elements of a column are next to each other where it has no neighbours.
+    let elements = |d: usize| shape[d + 1..].iter().product::<i64>();
+    // Where single elements are beside single ones, all dimensions are alike.
+    let along = |direction: Direction| {
+        let here = |d: usize| elements(d) == direction.apart;
+        let exact = (0..shape.len()).rfind(|&d| here(d) && (shape[d] != 1) == direction.several);
+        exact.or_else(|| (0..shape.len()).rfind(|&d| here(d)))
+    };
+    let direction = direction.and_then(along);
     let lanes = match moves(kernel, id, is_down) {
+        _ if direction.is_some() => direction.unwrap_or_default(),
         true => shape.iter().rposition(|&e| e != 1).unwrap_or_default(),
         false => shape.len().saturating_sub(1),
     };
@@ -266,7 +315,8 @@ impl BlockParts<'_> {
     /// Parts in their units, from row 0 on: lanes, which are elements along one dimension, then columns of the window,
     /// then rows; a unit's further blocks behind the first, in the same row where there is room.
     ///
-    /// `beside`: eight rows lie beside each other, burst by burst, as a MAC with automatic indices goes through them.
+    /// `beside`: up to eight rows lie beside each other, burst by burst, as a MAC with automatic indices goes
+    /// through them.
     pub fn lay_out(
         &self,
         (window, beside): (RowWindow, bool),
@@ -307,15 +357,23 @@ impl BlockParts<'_> {
         };
         let many = || Diagnostic::error(codes::UNIT_ROOM, span, format!("`{name}` takes too many rows"));
         let many = || Box::new(many().with_label("no place for it").with_help("make the arrays smaller"));
-        let eight = REGISTERS as i64;
-        let rows =
-            sizes.iter().enumerate().rposition(|(d, &size)| beside && d != along && size % eight == 0 && size > 0);
-        if let Some(d) = rows {
-            place(eight, false, &mut dims[d]).ok_or_else(many)?;
+        // As many rows as there are registers for their sums, or the most below that which divide them.
+        let share = |size: i64| (2..=REGISTERS as i64).rev().find(|n| size > 0 && size % n == 0);
+        let rows = sizes
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(d, _)| beside && *d != along)
+            .find_map(|(d, &s)| Some((d, share(s)?)));
+        if let Some((d, share)) = rows {
+            place(share, false, &mut dims[d]).ok_or_else(many)?;
         }
         for (d, &size) in sizes.iter().enumerate().rev() {
             let mut out = std::mem::take(&mut dims[d]);
-            let size = if rows == Some(d) { size / eight } else { size };
+            let size = match rows {
+                Some((own, share)) if own == d => size / share,
+                _ => size,
+            };
             if d == along {
                 let lanes = size.min(i64::from(LANES));
                 out.push(Leaf { extent: lanes as u32, coord: Coord::Byte, stride: 2 });

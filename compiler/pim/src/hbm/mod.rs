@@ -10,6 +10,7 @@
 mod chosen;
 pub mod code;
 mod congruent;
+mod contraction;
 pub mod described;
 mod emit;
 pub mod node;
@@ -27,6 +28,7 @@ pub mod usage;
 use crate::eval::BlockScalars;
 use crate::rows::{FreeRows, Laid, reach};
 use crate::{LaunchFragment, Lines, TensorPlace};
+use contraction::Orientation;
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{ElementPlacement, Kernel, Op, Stmt, TensorDir};
@@ -54,24 +56,28 @@ pub fn compile(
     let mut numbers = BlockScalars::new(kernel, values);
     let grid = numbers.grid();
     let blocks = coordinates(kernel, &grid)?;
+    let orientation = Orientation::of_launch(kernel, &mut numbers, blocks.first())?;
     // Where the source does not say who runs a block, blocks that share operands may have to be one after the other.
     let choices: Vec<ElementPlacement> = match &kernel.on {
         Some(on) => vec![on.clone()],
         None => {
-            let single = (0..grid.len()).filter(|&e| grid.len() > 1 && grid[e] > 1).map(Some);
+            // Of a product one dimension may have a single block, and the other's blocks share what lies in the banks.
+            let product = orientation.has_products();
+            let single = (0..grid.len()).filter(|&e| grid.len() > 1 && (grid[e] > 1 || product)).map(Some);
             std::iter::once(None).chain(single).map(|only| places::choose(&grid, only, &g)).collect()
         }
     };
     // Rows that lie beside each other are for sums along them. Where those are not all that a kernel stores, both ways
     // are emitted and compared.
-    let sums = count(&kernel.body, &|sem| matches!(sem, Sem::RowReduce(Reduce::Sum)));
-    let compared = count(&kernel.body, &|sem| matches!(sem, Sem::Store)) > sums;
+    let sums = count(&kernel.body, &|sem| matches!(sem, Sem::RowReduce(Reduce::Sum) | Sem::Matmul | Sem::MatmulAcc));
+    // So are they for a single block, of which it is not said what its unit has and what the host brings.
+    let compared = count(&kernel.body, &|sem| matches!(sem, Sem::Store)) > sums || blocks.len() == 1;
     let ways: &[bool] = if sums > 0 { &[true, false] } else { &[false] };
     let mut refused = None;
     for together in [true, false] {
         for on in &choices {
             let of = |beside| {
-                let layouts = Layouts { on, beside, g: &g };
+                let layouts = Layouts { on, beside, orientation: &orientation, g: &g };
                 on_units(kernel, target, &mut numbers, &blocks, layouts, together, lines, rows)
             };
             let (mut best, mut failed) = (None, None);
@@ -84,7 +90,7 @@ pub fn compile(
             }
             match (best, failed) {
                 (Some(best), _) => return Ok(best),
-                (None, Some(d)) if [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code) => {
+                (None, Some(d)) if retried(&d, &orientation) => {
                     refused = refused.or(Some(d));
                 }
                 (None, Some(d)) => return Err(d),
@@ -93,6 +99,13 @@ pub fn compile(
         }
     }
     Err(refused.unwrap_or_else(|| room(kernel, "there are no blocks".to_owned())))
+}
+
+/// Whether other units for the blocks may do it. Of a product's operands one has to lie in the banks, which it does not
+/// where blocks of other units share its parts.
+fn retried(d: &Diagnostic, orientation: &Orientation) -> bool {
+    [codes::LOCK_STEP, codes::UNIT_ROOM].contains(&d.code)
+        || (orientation.has_products() && [codes::UNIT_LANES, codes::UNIT_REACH].contains(&d.code))
 }
 
 /// Instructions of a meaning, wherever they stand.

@@ -4,6 +4,7 @@
 use super::Res;
 use super::chosen::{chosen, touched};
 use super::congruent::Hull;
+use super::contraction::Orientation;
 use super::node::BankBurst;
 use super::row_sharing::{self, Layouts, RowWindow};
 use super::schedule::Stored;
@@ -67,6 +68,8 @@ impl Entry {
 /// Where all tensors are.
 pub struct Places {
     g: Geometry,
+    /// How tiles lie.
+    pub orientation: Orientation,
     entries: Vec<Option<Entry>>,
     /// Extents of all tensors.
     shapes: Vec<Vec<i64>>,
@@ -97,15 +100,21 @@ impl Places {
         self.entries.get(tensor)?.as_ref().map(|e| &e.placement)
     }
 
-    /// Where `lanes` elements from element `at` on are.
-    pub fn find(&self, tensor: u32, at: u64, lanes: u32, home: Home) -> Where {
+    /// Where `lanes` elements are from element `at` on, `stride` apart.
+    pub fn find(&self, tensor: u32, (at, stride): (u64, i64), lanes: u32, home: Home) -> Where {
         let Some(Some(entry)) = self.entries.get(tensor as usize) else { return Where::Host };
-        if lanes == 0 || at + u64::from(lanes) > entry.placed.elements() {
+        let element = |lane: u32| at.wrapping_add_signed(stride.wrapping_mul(i64::from(lane)));
+        let inside = |lane: u32| element(lane) < entry.placed.elements();
+        if lanes == 0 || stride < 0 || !inside(0) || !inside(lanes - 1) {
             return Where::Lanes;
         }
         let address = entry.placed.address(at);
         let (there, burst, lane) = split(&self.g, address);
-        if lane != 0 || !entry.placed.is_straight(at, lanes, 2) {
+        let straight = match stride {
+            1 => entry.placed.is_straight(at, lanes, 2),
+            _ => (1..lanes).all(|l| entry.placed.address(element(l)) == address + 2 * u64::from(l)),
+        };
+        if lane != 0 || !straight {
             return Where::Lanes;
         }
         match entry.replicated || there == home {
@@ -339,10 +348,16 @@ pub fn plan(
         let extents: Res<Vec<i64>> = t.shape.iter().map(|&v| numbers.known_index(v, t.span)).collect();
         shapes.push(extents?);
     }
-    let boxes = touched(kernel, numbers, &shapes, blocks)?;
-    let mut places = Places { g: *g, entries: Vec::new(), shapes: shapes.clone(), free: 0..0 };
+    let (boxes, directions) = touched(kernel, layouts.orientation, numbers, &shapes, blocks)?;
+    let orientation = layouts.orientation.clone();
+    let mut places = Places { g: *g, orientation, entries: Vec::new(), shapes: shapes.clone(), free: 0..0 };
     let mut found: Vec<Option<(ArrayPlacement, Option<RowWindow>)>> = vec![None; shapes.len()];
     let mut operands = Vec::new();
+    let elements = |shape: &[i64]| shape.iter().product::<i64>();
+    // Blocks share nothing where there is one: what others would share is what is smaller.
+    let single = layouts.beside && blocks.len() == 1;
+    let read = kernel.tensors.values().zip(&shapes).filter(|(t, _)| t.dir == TensorDir::In);
+    let largest = read.map(|(_, shape)| elements(shape)).max().unwrap_or(0);
     for ((id, t), shape) in kernel.tensors.iter().zip(&shapes) {
         let n = id.as_u32() as usize;
         if let Some(place) = &t.place {
@@ -351,7 +366,9 @@ pub fn plan(
                 return room(t.span, message, "a unit has two banks: let extents along `bank` be even");
             };
             found[n] = Some((in_rows_of_its_own(t, n, placement, shape, &mut rows, g)?, None));
-        } else if let Some(parts) = chosen(kernel, id, shape, &boxes[n], blocks)? {
+        } else if t.dir == TensorDir::In && single && 2 * elements(shape) <= largest {
+            // Of what is multiplied with the rows of another array, with the host.
+        } else if let Some(parts) = chosen(kernel, (id, shape), (&boxes[n], directions[n]), blocks, layouts)? {
             let operand = row_sharing::Operand { tensor: n as u32, written: t.dir != TensorDir::In, parts };
             match operand.resident(&rows, layouts)? {
                 Some((placement, window)) => found[n] = Some((placement, Some(window))),

@@ -115,6 +115,8 @@ fn instruction(kernel: &Kernel, inst: &Inst, span: Span) -> Option<Box<Diagnosti
         | Sem::Move
         | Sem::ColExpand
         | Sem::RowExpand
+        | Sem::Matmul
+        | Sem::MatmulAcc
         | Sem::ColReduce(Reduce::Sum)
         | Sem::RowReduce(Reduce::Sum) => None,
         _ => Some(lacks(kernel, span, row.name)),

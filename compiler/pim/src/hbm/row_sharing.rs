@@ -6,6 +6,7 @@
 
 use super::Res;
 use super::chosen::BlockParts;
+use super::contraction::Orientation;
 use super::node::BankBurst;
 use crate::rows::{FreeRows, Laid, reach, same};
 use ptoc_ir::tile;
@@ -59,6 +60,8 @@ pub struct Layouts<'l> {
     pub on: &'l tile::ElementPlacement,
     /// Eight rows of what is read lie beside each other.
     pub beside: bool,
+    /// How tiles lie.
+    pub orientation: &'l Orientation,
     /// The device.
     pub g: &'l Geometry,
 }

@@ -4,7 +4,9 @@
 use super::Res;
 use super::node::{Node, NodeId};
 use super::trace::{BurstWindow, LANES, Store, Tracer};
+use crate::eval::BlockScalars;
 use ptoc_diagnostics::Span;
+use ptoc_ir::tile::TileRef;
 
 impl Tracer<'_> {
     /// Sums of the columns of a burst: 0 and the rows in their order.
@@ -22,19 +24,63 @@ impl Tracer<'_> {
         if x.is_down() {
             return self.down_sums(x, g, span);
         }
-        let rows = g * LANES..((g + 1) * LANES).min(x.rows);
-        let (whole, rest) = (x.cols / LANES, x.cols % LANES);
+        self.sums_of((x.rows, x.cols), g, span, |t, i, b| t.take(x, i, b, span))
+    }
+
+    /// The product of two tiles, and what it is added to: each row of the one goes through the rows of the other, whose
+    /// sums lie in the lanes of the result.
+    pub(super) fn matmul(
+        &mut self,
+        numbers: &BlockScalars<'_>,
+        d: &TileRef,
+        start: Option<&TileRef>,
+        [a, b]: [&TileRef; 2],
+        span: Span,
+    ) -> Res {
+        let w = self.window(numbers, d, span)?;
+        let [left, right] = [self.window(numbers, a, span)?, self.window(numbers, b, span)?];
+        let start = start.map(|c| self.window(numbers, c, span)).transpose()?;
+        if left.is_down() || !right.is_down() || start.as_ref().is_some_and(|c| c.is_down() != w.is_down()) {
+            return self.lacks(span, "product of operands that lie otherwise: a lane does not reach other lanes");
+        }
+        let (lines, other) = if w.is_down() { (left, right) } else { (right, left) };
+        self.each(&w, span, |t, r, g| {
+            let sum = t.sums_of((lines.rows, lines.cols), g, span, |t, i, b| {
+                let (p, q) = (t.take(&lines, i, b, span)?, t.take(&other, r, b, span)?);
+                Ok(t.nodes.intern(Node::Mul(p, q), span))
+            })?;
+            match &start {
+                None => Ok(sum),
+                Some(c) => {
+                    let c = t.take(c, r, g, span)?;
+                    Ok(t.add(c, sum, span))
+                }
+            }
+        })
+    }
+
+    /// Sums of rows 16 g to 16 g + 15 of so many rows and columns, in the lanes of a burst; `burst` gives burst b of
+    /// row i.
+    fn sums_of(
+        &mut self,
+        (rows, cols): (u32, u32),
+        g: u32,
+        span: Span,
+        mut burst: impl FnMut(&mut Self, u32, u32) -> Res<NodeId>,
+    ) -> Res<NodeId> {
+        let rows = g * LANES..((g + 1) * LANES).min(rows);
+        let (whole, rest) = (cols / LANES, cols % LANES);
         let (mut sums, mut ends) = (Vec::new(), Vec::new());
         for i in rows {
             let mut sum = self.nodes.intern(Node::Const(0), span);
             for b in 0..whole {
-                let a = self.take(x, i, b, span)?;
+                let a = burst(self, i, b)?;
                 sum = self.add(sum, a, span);
             }
             sums.push(sum);
             // Of the last burst only some lanes count, so it is turned by itself.
             if rest > 0 {
-                ends.push(self.take(x, i, whole, span)?);
+                ends.push(burst(self, i, whole)?);
             }
         }
         let sums = if whole > 0 { self.turned(&sums, LANES, span) } else { Vec::new() };

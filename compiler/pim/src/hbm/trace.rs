@@ -164,7 +164,7 @@ impl<'t> Tracer<'t> {
     }
 
     /// There is no such instruction.
-    fn lacks<T>(&self, span: Span, name: &str) -> Res<T> {
+    pub(super) fn lacks<T>(&self, span: Span, name: &str) -> Res<T> {
         Err(refusals::lacks(self.kernel, span, name))
     }
 
@@ -174,7 +174,7 @@ impl<'t> Tracer<'t> {
         if data.hidden { "this value".into() } else { format!("`{}`", data.name) }
     }
 
-    fn window(&self, numbers: &BlockScalars<'_>, t: &TileRef, span: Span) -> Res<BurstWindow> {
+    pub(super) fn window(&self, numbers: &BlockScalars<'_>, t: &TileRef, span: Span) -> Res<BurstWindow> {
         let data = &self.kernel.tiles[t.tile];
         let (name, ty) = (self.named(t.tile), &data.ty);
         if ty.dtype != DType::F16 {
@@ -183,7 +183,7 @@ impl<'t> Tracer<'t> {
         if !matches!(ty.order, Order::Nd | Order::Dn) || ty.layout.is_some() {
             return self.cannot(span, format!("{name} lies neither row by row nor column by column"));
         }
-        let down = is_down(ty);
+        let down = self.places.orientation.is_down(self.kernel, t.tile);
         let number = |v: Value| numbers.known_index(v, span);
         let element = t.element.map(number).transpose()?.unwrap_or(0);
         let (row, col) = match t.origin {
@@ -297,6 +297,14 @@ impl<'t> Tracer<'t> {
                 };
                 let node = self.nodes.intern(node, span);
                 self.each(&w, span, |_, _, _| Ok(node))
+            }
+            (Sem::Matmul, [Operand::Tile(d), Operand::Tile(a), Operand::Tile(b)]) if inst.attrs.stepwise => {
+                self.matmul(numbers, d, None, [a, b], span)
+            }
+            (Sem::MatmulAcc, [Operand::Tile(d), Operand::Tile(c), Operand::Tile(a), Operand::Tile(b)])
+                if inst.attrs.stepwise =>
+            {
+                self.matmul(numbers, d, Some(c), [a, b], span)
             }
             (_, [Operand::Tile(d), Operand::Tile(a), rest @ ..]) => {
                 let (w, x) = (self.window(numbers, d, span)?, self.window(numbers, a, span)?);
@@ -418,7 +426,12 @@ impl<'t> Tracer<'t> {
         ))
     }
 
-    fn each(&mut self, w: &BurstWindow, span: Span, mut f: impl FnMut(&mut Self, u32, u32) -> Res<NodeId>) -> Res {
+    pub(super) fn each(
+        &mut self,
+        w: &BurstWindow,
+        span: Span,
+        mut f: impl FnMut(&mut Self, u32, u32) -> Res<NodeId>,
+    ) -> Res {
         // All is read before anything is written: operands may be the destination.
         let mut out = Vec::new();
         for i in 0..w.rows {

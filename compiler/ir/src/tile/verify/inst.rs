@@ -51,7 +51,12 @@ impl Verifier<'_> {
     fn modes(&mut self, row: &Instr, a: &InstAttrs) {
         let rules = [
             ("a comparison", a.cmp.is_some(), row.sem.compares(), true),
-            ("a rounding mode", a.round.is_some(), row.sem.converts() || a.factors.is_some(), true),
+            (
+                "a rounding mode",
+                a.round.is_some(),
+                row.sem.converts() || a.factors.is_some() || (a.stepwise && a.round.is_some()),
+                true,
+            ),
             ("rounded factors", a.factors.is_some(), row.sem.multiplies(), false),
             ("saturation", a.saturate.is_some(), row.sem.converts(), false),
             ("reversed operands", a.reversed, matches!(row.sem, Sem::BinaryScalar(_)) || row.scalar_first, false),
@@ -72,7 +77,10 @@ impl Verifier<'_> {
             (
                 "rounded steps",
                 a.stepwise,
-                matches!(row.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum)),
+                matches!(
+                    row.sem,
+                    Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum) | Sem::Matmul | Sem::MatmulAcc
+                ),
                 false,
             ),
         ];
@@ -105,7 +113,9 @@ impl Verifier<'_> {
                     }
                     let fills_acc = row.sem == Sem::Expand && loc == Loc::Acc;
                     // Moves between stores of units are the target's business, as all moves are.
-                    let moves = matches!(row.sem, Sem::Load | Sem::Store | Sem::Move) && Loc::UNIT.contains(&loc);
+                    let factors = matches!(loc, Loc::Left | Loc::Right) && row.sem == Sem::Load;
+                    let moves =
+                        factors || matches!(row.sem, Sem::Load | Sem::Store | Sem::Move) && Loc::UNIT.contains(&loc);
                     let anywhere = self.locations == Locations::Any;
                     if !spec.takes(loc) && !fills_acc && !moves && !anywhere {
                         self.error(codes::IR_OPERANDS, format!("`{}` of {} cannot be in {loc}", spec.name, row.name));

@@ -9,15 +9,13 @@ use ptoc_ir::tile::{TensorDir, TileRef, ViewRef};
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
 
+/// Row, burst, lanes and the number of the first element in the tensor, of each burst of a window; and how many elements
+/// lanes are apart.
+type WindowBursts = (Vec<(u32, u32, u32, u64)>, i64);
+
 impl Tracer<'_> {
-    /// Calls `f` with row, burst, lanes and the number of the first element in the tensor.
-    fn view(
-        &self,
-        numbers: &BlockScalars<'_>,
-        v: &ViewRef,
-        w: &BurstWindow,
-        span: Span,
-    ) -> Res<Vec<(u32, u32, u32, u64)>> {
+    /// The bursts of a window of a tensor.
+    fn view(&self, numbers: &BlockScalars<'_>, v: &ViewRef, w: &BurstWindow, span: Span) -> Res<WindowBursts> {
         let name = &self.kernel.tensors[v.tensor].name;
         if self.kernel.tensors[v.tensor].dtype != DType::F16 {
             return self.cannot(span, format!("`{name}` is not f16, and HBM-PIM's units compute in f16"));
@@ -25,32 +23,43 @@ impl Tracer<'_> {
         let offset = numbers.known_index(v.offset, span)?;
         let [rows, cols] = [numbers.known_index(v.strides[0], span)?, numbers.known_index(v.strides[1], span)?];
         let ([rows, cols], word) = if w.down { ([cols, rows], "rows") } else { ([rows, cols], "columns") };
-        if cols != 1 && w.cols > 1 {
+        let placed = self.places.placement(v.tensor.as_u32() as usize).is_some();
+        if (cols < 1 || cols > 1 && !placed) && w.cols > 1 {
+            let help = match self.places.orientation.has_products() {
+                true => {
+                    "of the operands of a product one lies in the banks, in any order, and the host brings the other \
+                     along k: give it as an array whose last dimension is k, which a kernel `#[on(host)]` can make"
+                }
+                false => {
+                    "lanes are successive elements of a burst: let the host move the data, or choose the other \
+                     dimension"
+                }
+            };
             return error(
                 codes::UNIT_LANES,
                 span,
                 format!("the {word} of this window of `{name}` are {cols} elements apart"),
                 "not next to each other",
-                "lanes are successive elements of a burst: let the host move the data, or choose the other dimension",
+                help,
             );
         }
         let mut out = Vec::new();
         for i in 0..w.rows {
             for b in 0..w.bursts() {
-                let at = offset + i64::from(i) * rows + i64::from(b * LANES);
+                let at = offset + i64::from(i) * rows + i64::from(b * LANES) * cols;
                 out.push((i, b, w.lanes(b), at as u64));
             }
         }
-        Ok(out)
+        Ok((out, cols))
     }
 
     /// Notes the elements of bursts of a window.
-    fn touches(&mut self, numbers: &BlockScalars<'_>, v: &ViewRef, windows: &[(u32, u32, u32, u64)]) {
+    fn touches(&mut self, numbers: &BlockScalars<'_>, v: &ViewRef, windows: &[(u32, u32, u32, u64)], apart: i64) {
         let (tensor, slope) = (v.tensor.as_u32(), numbers.slope(v.offset));
         let shape = self.places.shape(tensor);
         for &(_, _, lanes, at) in windows.iter().filter(|(_, _, lanes, _)| *lanes > 0) {
             let first = at as i64;
-            self.hulls.add(tensor, slope, shape, [first, first + i64::from(lanes) - 1]);
+            self.hulls.add(tensor, slope, shape, [first, first + (i64::from(lanes) - 1) * apart]);
         }
     }
 
@@ -58,10 +67,10 @@ impl Tracer<'_> {
         let w = self.window(numbers, d, span)?;
         let file_b = self.kernel.tiles[d.tile].ty.loc == Loc::GrfB;
         let tensor = v.tensor.as_u32();
-        let windows = self.view(numbers, v, &w, span)?;
-        self.touches(numbers, v, &windows);
+        let (windows, apart) = self.view(numbers, v, &w, span)?;
+        self.touches(numbers, v, &windows, apart);
         for (i, b, lanes, at) in windows {
-            let node = match self.places.find(tensor, at, lanes, self.home) {
+            let node = match self.places.find(tensor, (at, apart), lanes, self.home) {
                 Where::Host => Node::Host { tensor, offset: 2 * at, file_b },
                 Where::Bank(at) => match self.written.get(&at) {
                     // What the block has stored is what it stored.
@@ -98,11 +107,11 @@ impl Tracer<'_> {
                     .with_help("place what blocks write once: leave `over unit` out"),
             ));
         }
-        let windows = self.view(numbers, v, &w, span)?;
-        self.touches(numbers, v, &windows);
+        let (windows, apart) = self.view(numbers, v, &w, span)?;
+        self.touches(numbers, v, &windows, apart);
         for (i, b, lanes, at) in windows {
             let node = self.take(&w, i, b, span)?;
-            let to = match self.places.find(v.tensor.as_u32(), at, lanes, self.home) {
+            let to = match self.places.find(v.tensor.as_u32(), (at, apart), lanes, self.home) {
                 Where::Bank(to) => to,
                 other => return self.unreachable(v, at, lanes, &other, span),
             };
