@@ -249,8 +249,8 @@ kernel halves(a: in f16[M, K], b: in f16[M, K], c: in f16[M], r: in f16[K], x: i
     }
 }
 
-/// Differences of bytes with and without signs, by tiles and columns, in one subtraction; not of what was changed since it
-/// was converted, on either way.
+/// Differences of bytes with and without signs, by tiles and columns, in one subtraction; not of what was changed since
+/// it was converted, on either way.
 #[test]
 fn differences_of_bytes() {
     let kernel = |change: &str| {

@@ -16,7 +16,7 @@ use super::{ElabResult, Elaborator, ErrorReported, FLOAT_FOR_INTEGER, Valid};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{Inst, InstAttrs, Operand, TileRef, Ty};
 use ptoc_isa::{
-    InstrId, Loc, MemorySpace, Oob, OperandKind, OperandSpec, Reduce, Role, Scratch, Sem, Target, TileType, UnitKind,
+    InstrId, Loc, MemorySpace, Oob, OperandKind, OperandSpec, Reduce, Role, Scratch, Sem, Target, TileType,
 };
 use ptoc_names::builtins::Word;
 use ptoc_syntax::ast::{Arg, Expr, ExprKind};
@@ -437,12 +437,7 @@ impl Elaborator<'_> {
             let to_f8 = ops[0].dtype().is_some_and(DType::is_f8);
             attrs.saturate.get_or_insert((to_int && from_float) || to_f8);
         }
-        // Such units have adders of f16 and no wider ones, or an adder tree.
-        let adders = self.target.unit.and_then(|u| match u.kind {
-            UnitKind::HbmPim(_) => Some(DType::F16),
-            UnitKind::Aim(_) => Some(DType::F32),
-            _ => None,
-        });
+        let adders = self.target.unit.and_then(|unit| unit.kind.adders());
         let of = usize::from(!instr.sem.multiplies());
         attrs.stepwise = (of == 0 || matches!(instr.sem, Sem::RowReduce(Reduce::Sum) | Sem::ColReduce(Reduce::Sum)))
             && adders.is_some_and(|dtype| ops[of].dtype() == Some(dtype));

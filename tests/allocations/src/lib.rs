@@ -1,5 +1,5 @@
-//! An allocator that counts. It is a crate of its own to be optimised: a test that compiles makes many small allocations,
-//! and a counter that is not inlined was a twentieth of the time of all tests.
+//! An allocator that counts. It is a crate of its own to be optimised: a test that compiles makes many small
+//! allocations, and a counter that is not inlined was a twentieth of the time of all tests.
 
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};

@@ -69,8 +69,8 @@ impl Code<'_> {
         })
     }
 
-    /// A difference of integers of bytes (a weight and its zero point) in one subtraction: `(1024 + w) - (1024 + z)` for
-    /// `((1024 + w) - 1024) - z`. All are integers of less than 2048, which f16 has exactly.
+    /// A difference of integers of bytes (a weight and its zero point) in one subtraction: `(1024 + w) - (1024 + z)`
+    /// for `((1024 + w) - 1024) - z`. All are integers of less than 2048, which f16 has exactly.
     fn from_above(&mut self, a: &TileRef, [left, right]: &mut [Vec<VReg>; 2]) {
         let Some(Integers { above, base }) = self.integers.get(&a.tile).cloned() else { return };
         if above.len() != left.len() {

@@ -1,5 +1,7 @@
 //! Processing units in the memory, and the memory around them.
 
+use ptoc_tensor::DType;
+
 /// What kind of unit, with the numbers that only this kind has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum UnitKind {
@@ -21,6 +23,15 @@ impl UnitKind {
             UnitKind::HbmPim(_) => "hbm-pim",
             UnitKind::Aim(_) => "aim",
             UnitKind::Described => "described",
+        }
+    }
+
+    /// What its adders sum: they are of f16 and no wider, or a tree of f32. `None` where code sums nothing.
+    pub const fn adders(self) -> Option<DType> {
+        match self {
+            UnitKind::HbmPim(_) => Some(DType::F16),
+            UnitKind::Aim(_) => Some(DType::F32),
+            UnitKind::GeoPim(_) | UnitKind::Described => None,
         }
     }
 }

@@ -77,8 +77,8 @@ const RESERVED: u64 = 1024;
 const SLOTS: u32 = 4;
 const LEAST: u32 = 3;
 
-/// Bytes that loads of a CTA should have under way, so that memory's latency is hidden (Little's law: 4.8 TB/s and 0.8 us
-/// are 29 KB for each of 132 multiprocessors), and the slots that windows of less than that have at most.
+/// Bytes that loads of a CTA should have under way, so that memory's latency is hidden (Little's law: 4.8 TB/s and 0.8
+/// us are 29 KB for each of 132 multiprocessors), and the slots that windows of less than that have at most.
 const UNDER_WAY: u32 = 32 << 10;
 const MANY_SLOTS: u32 = 8;
 

@@ -9,8 +9,8 @@ use ptoc_ir::tile::{TensorDir, TileRef, ViewRef};
 use ptoc_isa::Loc;
 use ptoc_tensor::DType;
 
-/// Row, burst, lanes and the number of the first element in the tensor, of each burst of a window; and how many elements
-/// lanes are apart.
+/// Row, burst, lanes and the number of the first element in the tensor, of each burst of a window; and how many
+/// elements lanes are apart.
 type WindowBursts = (Vec<(u32, u32, u32, u64)>, i64);
 
 impl Tracer<'_> {
