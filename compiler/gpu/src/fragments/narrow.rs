@@ -55,7 +55,7 @@ impl Code<'_> {
                 if inst.attrs.reversed {
                     sources.swap(0, 1);
                 } else if arith == Arith::SubF && self.integers.contains_key(&b.tile) {
-                    self.from_above(a, &mut sources);
+                    self.subtract_from_above(a, &mut sources);
                 }
                 for (n, reg) in regs.into_iter().enumerate() {
                     let srcs = [sources[0][n].into(), sources[1][n].into()];
@@ -71,7 +71,7 @@ impl Code<'_> {
 
     /// A difference of integers of bytes (a weight and its zero point) in one subtraction: `(1024 + w) - (1024 + z)`
     /// for `((1024 + w) - 1024) - z`. All are integers of less than 2048, which f16 has exactly.
-    fn from_above(&mut self, a: &TileRef, [left, right]: &mut [Vec<VReg>; 2]) {
+    fn subtract_from_above(&mut self, a: &TileRef, [left, right]: &mut [Vec<VReg>; 2]) {
         let Some(Integers { above, base }) = self.integers.get(&a.tile).cloned() else { return };
         if above.len() != left.len() {
             return;
