@@ -54,8 +54,8 @@ impl Code<'_> {
                 let mut sources = [self.pairs_as(a, row.read(1), of)?, self.pairs_as(b, row.read(2), of)?];
                 if inst.attrs.reversed {
                     sources.swap(0, 1);
-                } else if arith == Arith::SubF && self.integers.contains_key(&b.tile) {
-                    self.subtract_from_above(a, &mut sources);
+                } else if arith == Arith::SubF {
+                    self.subtract_from_above((a, b), &mut sources);
                 }
                 for (n, reg) in regs.into_iter().enumerate() {
                     let srcs = [sources[0][n].into(), sources[1][n].into()];
@@ -71,9 +71,10 @@ impl Code<'_> {
 
     /// A difference of integers of bytes (a weight and its zero point) in one subtraction: `(1024 + w) - (1024 + z)`
     /// for `((1024 + w) - 1024) - z`. All are integers of less than 2048, which f16 has exactly.
-    fn subtract_from_above(&mut self, a: &TileRef, [left, right]: &mut [Vec<VReg>; 2]) {
+    fn subtract_from_above(&mut self, (a, b): (&TileRef, &TileRef), [left, right]: &mut [Vec<VReg>; 2]) {
         let Some(Integers { above, base }) = self.integers.get(&a.tile).cloned() else { return };
-        if above.len() != left.len() {
+        // Not of a part of the left tile.
+        if above.len() != left.len() || !self.integers.contains_key(&b.tile) {
             return;
         }
         let mut raised: FxHashMap<VReg, VReg> = FxHashMap::default();

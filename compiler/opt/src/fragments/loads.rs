@@ -160,10 +160,10 @@ impl Finder<'_> {
 
     /// Loops whose steps are small are so many steps ahead that enough is under way.
     fn deepen(&mut self) {
-        let looped = |l: &&mut OperandLoad| l.slots > 1;
-        let step: u32 = self.loads.iter_mut().filter(looped).map(|l| l.parts() * l.part_bytes()).sum();
+        let of_loops = self.loads.iter_mut().filter(|l| l.slots > 1).collect::<Vec<_>>();
+        let step: u32 = of_loops.iter().map(|l| l.parts() * l.part_bytes()).sum();
         let enough = UNDER_WAY.div_ceil(step.max(1)).min(MANY_SLOTS);
-        self.loads.iter_mut().filter(looped).for_each(|l| l.slots = l.slots.max(enough));
+        of_loops.into_iter().for_each(|l| l.slots = l.slots.max(enough));
     }
 
     /// Takes slots away until the rest has room; whether it has.
