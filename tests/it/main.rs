@@ -27,6 +27,7 @@ mod fixes;
 mod fixpipe;
 mod fragments;
 mod fragments_drawn;
+mod fragments_images;
 mod fragments_staged;
 mod from_table;
 mod fuzz;

@@ -9,6 +9,7 @@
 
 mod fused;
 mod fusion;
+mod images;
 mod loads;
 mod nibbles;
 mod order;
@@ -20,6 +21,7 @@ mod staged;
 mod steps;
 
 pub use fusion::{seen_by, tile_registers};
+pub use images::Image;
 pub use loads::{OperandLoad, OperandSource, PART, PART_BYTES, filled_by};
 pub use nibbles::Nibbles;
 pub use order::ordered;
@@ -33,7 +35,7 @@ use crate::rings::straight;
 use pressure::room;
 use ptoc_diagnostics::Span;
 use ptoc_ir::analysis::poly::Definitions;
-use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId, Tile, TileRef, Value};
+use ptoc_ir::tile::{Kernel, Op, Region, TensorDir, TensorId, Tile, TileRef, Value, ViewRef};
 use ptoc_isa::math::Exponential;
 use ptoc_isa::{Loc, Target};
 use ptoc_placement::access::{AccessMode, is_private, is_whole, tile_accesses};
@@ -170,6 +172,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         loads: Vec::new(),
         filled: FxHashSet::default(),
         beside: FxHashSet::default(),
+        images: FxHashMap::default(),
         checks: false,
         scatters: false,
         factors: None,
@@ -181,6 +184,7 @@ fn found(kernel: &Kernel, target: &Target) -> Result<FragmentKernel, String> {
         ends: FxHashMap::default(),
     };
     finder.count(&kernel.body)?;
+    finder.find_images();
     finder.loads(&kernel.body, 1)?;
     finder.region(&kernel.body)?;
     finder.slots(target.memory(Loc::Mat).capacity)?;
@@ -237,6 +241,8 @@ struct Finder<'k> {
     filled: FxHashSet<Tile>,
     /// Tiles that threads load their own elements of: they are no operands.
     beside: FxHashSet<Tile>,
+    /// Tiles that only hold images which are unfolded, and the windows that they are copies of.
+    images: FxHashMap<Tile, ViewRef>,
     /// A condition is checked.
     checks: bool,
     /// Rows are stored where a table says.
@@ -339,6 +345,9 @@ impl Finder<'_> {
             if let OperandSource::Rows(rows) = &load.source {
                 needed.extend([rows.start, rows.stride, rows.first, rows.step, rows.extent]);
                 needed.extend([rows.valid.0, rows.valid.1]);
+            }
+            if let OperandSource::Image(image) = &load.source {
+                needed.extend(image.values());
             }
             if let OperandSource::Pages(pages) = &load.source {
                 needed.extend([pages.first, pages.step, pages.extent, pages.valid]);

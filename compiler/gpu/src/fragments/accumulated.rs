@@ -3,7 +3,7 @@
 
 use super::Code;
 use ptoc_ir::tile::{For, Op, Stmt};
-use ptoc_opt::contraction::{From, Product, load, moved, product};
+use ptoc_opt::contraction::{From, Product, moved, product};
 use ptoc_opt::fragments::filled_by;
 use ptoc_ptx::{AddrBase, Address, Arith, Cmp, Op as Ptx, Sm90, Src, Type, VReg};
 
@@ -30,7 +30,7 @@ impl Code<'_> {
             Op::Load { .. } | Op::Alloc { .. } | Op::Sync(_) => true,
             op @ Op::Inst(_) => {
                 let filled = |tile| rings.iter().any(|n| self.rings[*n].filled == tile);
-                let brings = load(op).is_some_and(|(t, _)| filled(t.tile));
+                let brings = filled_by(op).is_some_and(filled);
                 let passes = moved(op).is_some_and(|(_, from)| filled(from.tile));
                 brings || passes || product(op).is_some()
             }

@@ -31,11 +31,11 @@ impl Code<'_> {
         let plan = self.plan;
         for n in 0..parts {
             let to = self.u32(Arith::Add, to, n * part);
-            if let OperandSource::Rows(rows) = &plan.loads[ring].source {
-                self.gather_rows(ring, rows, (n * PART, to))?;
-                continue;
+            match &plan.loads[ring].source {
+                OperandSource::Rows(rows) => self.gather_rows(ring, rows, (n * PART, to))?,
+                OperandSource::Image(image) => self.gather_image(ring, image, (n * PART, to))?,
+                _ => self.each_chunk(lines, |c, chunk| c.gather_chunk(ring, n * PART, (chunk, to)))?,
             }
-            self.each_chunk(lines, |c, chunk| c.gather_chunk(ring, n * PART, (chunk, to)))?;
         }
         // Products read shared memory through another proxy than stores write it.
         self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);

@@ -14,6 +14,7 @@ mod chunks;
 mod elements;
 mod exponentials;
 mod gathered;
+mod images;
 mod loads;
 mod narrow;
 mod nibbles;

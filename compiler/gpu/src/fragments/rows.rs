@@ -9,7 +9,7 @@ use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Shfl, Space, Src, T
 use ptoc_tensor::DType;
 
 /// Chunks of a thread whose loads are under way at once: as many as it has registers for.
-const AHEAD: u32 = 4;
+pub(super) const AHEAD: u32 = 4;
 
 /// Lanes of a warp, and all of them as a mask.
 const LANES: u32 = 32;

@@ -123,7 +123,7 @@ impl Code<'_> {
     fn produce(&mut self, inst: &Inst) -> Option<()> {
         let [Operand::Tile(t), ..] = &inst.operands[..] else { return Some(()) };
         match self.rings.iter().position(|r| r.filled == t.tile) {
-            Some(ring) if inst.instr.get().sem == Sem::Load => self.bring(ring),
+            Some(ring) if matches!(inst.instr.get().sem, Sem::Load | Sem::Cells(_)) => self.bring(ring),
             _ => Some(()),
         }
     }
@@ -133,6 +133,12 @@ impl Code<'_> {
             return self.issue(&product, start);
         }
         match (inst.instr.get().sem, &inst.operands[..]) {
+            // What images are unfolded from stays where it is.
+            (Sem::Load, [Operand::Tile(t), _]) if self.plan.loads.iter().any(|l| l.image() == Some(t.tile)) => Some(()),
+            (Sem::Cells(_), [Operand::Tile(t), ..]) => {
+                self.wait_for(self.rings.iter().position(|r| r.filled == t.tile)?);
+                Some(())
+            }
             (Sem::Load, [Operand::Tile(t), Operand::View(v)]) => {
                 match self.rings.iter().position(|r| r.filled == t.tile) {
                     Some(ring) if self.plan.loads[ring].staged => self.take_staged(ring, t, v)?,

@@ -1,6 +1,7 @@
 //! Operands that are windows of arrays: where they lie, as boxes of an array whose rows are dense.
 
-use super::{Finder, Nibbles, Pages, TableRows, UNIT_ROWS, no};
+use super::images::unfolded;
+use super::{Finder, Image, Nibbles, Pages, TableRows, UNIT_ROWS, no};
 use crate::contraction::{From, load, moved, product};
 use crate::matrix_unit::{Number, launch_number};
 use ptoc_ir::analysis::poly::Poly;
@@ -55,6 +56,8 @@ pub enum OperandSource {
     Pages(Pages),
     /// Rows that a table lists, of which some may be missing.
     Rows(TableRows),
+    /// A part of an unfolded image.
+    Image(Image),
     /// Half bytes of rows, to be computed with.
     Nibbles(Nibbles),
 }
@@ -101,8 +104,8 @@ impl OperandLoad {
     /// Lines that a bulk copy brings.
     pub fn box_lines(&self) -> u32 {
         match &self.source {
-            OperandSource::Window(_) | OperandSource::Rows(_) | OperandSource::Nibbles(_) => self.lines,
             OperandSource::Pages(pages) => pages.lines,
+            _ => self.lines,
         }
     }
 
@@ -119,7 +122,15 @@ impl OperandLoad {
 
     /// Bulk copies bring none of its windows: its rows are anywhere.
     pub fn is_listed(&self) -> bool {
-        matches!(self.source, OperandSource::Rows(_))
+        matches!(self.source, OperandSource::Rows(_) | OperandSource::Image(_))
+    }
+
+    /// The tile of the image that it is a part of.
+    pub fn image(&self) -> Option<Tile> {
+        match &self.source {
+            OperandSource::Image(image) => Some(image.tile),
+            _ => None,
+        }
     }
 
     /// Its pages are looked up in a table, whose entries are checked.
@@ -182,7 +193,10 @@ impl Finder<'_> {
     /// Every load of a region: to operands of products, on the shortest way, or to registers.
     pub(super) fn loads(&mut self, region: &Region, slots: u32) -> Result<(), String> {
         for stmt in region {
-            if let Some((tile, view)) = load(&stmt.op) {
+            self.unfold(stmt, region, slots)?;
+            if let Some((tile, view)) = load(&stmt.op)
+                && !self.images.contains_key(&tile.tile)
+            {
                 self.load(&tile, view, region, slots)?;
             }
             if let Op::Copy(copy) = &stmt.op
@@ -235,7 +249,13 @@ impl Finder<'_> {
     }
 
     /// A tile that is filled so, as an operand of products.
-    fn operand(&mut self, tile: &TileRef, place: OperandLoad, region: &[Stmt], slots: u32) -> Result<(), String> {
+    pub(super) fn operand(
+        &mut self,
+        tile: &TileRef,
+        place: OperandLoad,
+        region: &[Stmt],
+        slots: u32,
+    ) -> Result<(), String> {
         let kernel = self.kernel;
         let tensor = &kernel.tensors[TensorId::from_u32(place.tensor)];
         let name = &kernel.tiles[tile.tile].name;
@@ -272,6 +292,30 @@ impl Finder<'_> {
         let known = matches!(dtype, DType::F32 | DType::I32 | DType::F16 | DType::BF16 | DType::U8 | DType::I8);
         let same = dtype == tensor.dtype && view.shape[..] == [tile.valid.0, tile.valid.1] && view.strides.len() == 2;
         loc == Loc::Vec && known && same && tensor.dir == TensorDir::In && self.fragment(tile.tile).is_ok()
+    }
+
+    /// Lines that are anywhere in an array.
+    pub(super) fn listed(&self, tile: &TileRef, tensor: TensorId, source: OperandSource) -> Option<OperandLoad> {
+        // No map of it is looked at.
+        let one = launch_number(self.kernel, &Poly::constant(1))?;
+        Some(OperandLoad {
+            operand: tile.tile,
+            filled: tile.tile,
+            tensor: tensor.as_u32(),
+            pitch: one.clone(),
+            total: one,
+            at: [Poly::constant(0), Poly::constant(0)],
+            turned: false,
+            lines: tile.rows,
+            length: tile.cols,
+            held: tile.rows,
+            source,
+            aligned: false,
+            depth: None,
+            slots: 1,
+            element: FACTOR,
+            staged: false,
+        })
     }
 
     /// The window as lines of an array with dense rows.
@@ -349,7 +393,7 @@ pub fn filled_by(op: &Op) -> Option<Tile> {
             NestAccess::Tile { tile, .. } => Some(tile.tile),
             NestAccess::Tensor { .. } => None,
         },
-        op => load(op).map(|(t, _)| t.tile),
+        op => unfolded(op).map(|(part, ..)| part.tile).or_else(|| load(op).map(|(t, _)| t.tile)),
     }
 }
 

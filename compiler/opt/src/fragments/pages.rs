@@ -167,26 +167,7 @@ impl Finder<'_> {
         if !zero || !copy.covers {
             return None;
         }
-        let one = launch_number(self.kernel, &Poly::constant(1))?;
-        let load = OperandLoad {
-            operand: tile.tile,
-            filled: tile.tile,
-            tensor: tensor.as_u32(),
-            // No map of it is looked at.
-            pitch: one.clone(),
-            total: one,
-            at: [Poly::constant(0), Poly::constant(0)],
-            turned: false,
-            lines: tile.rows,
-            length: tile.cols,
-            held: tile.rows,
-            source: OperandSource::Rows(rows),
-            aligned: false,
-            depth: None,
-            slots: 1,
-            element: FACTOR,
-            staged: false,
-        };
+        let load = self.listed(&tile, tensor, OperandSource::Rows(rows))?;
         Some((tile, load))
     }
 }

@@ -80,7 +80,7 @@ impl Finder<'_> {
     }
 
     /// The digits of a constant.
-    fn digits(&self, v: Value) -> Option<u64> {
+    pub(super) fn digits(&self, v: Value) -> Option<u64> {
         match self.defs.of(v)? {
             Op::Const { value, .. } => Some(value.bits),
             _ => None,
@@ -107,7 +107,8 @@ impl Finder<'_> {
         }
         match (row.sem, &inst.operands[..]) {
             // Those were looked at as loads.
-            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t.tile) => Ok(()),
+            (Sem::Load, [Operand::Tile(t), _]) if self.is_loaded(t.tile) || self.images.contains_key(&t.tile) => Ok(()),
+            (Sem::Cells(_), [Operand::Tile(t), ..]) if self.is_loaded(t.tile) => Ok(()),
             (Sem::Load, [Operand::Tile(t), _]) if plain && self.beside.contains(&t.tile) => Ok(()),
             (Sem::Move, [Operand::Tile(d), Operand::Tile(a)]) if plain => match self.filled.contains(&a.tile) {
                 true => Ok(()),
