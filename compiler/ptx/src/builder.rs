@@ -1,6 +1,6 @@
 //! Making a kernel line by line.
 
-use crate::inst::{AddrBase, Address, Cmp, Inst, Op, Round, Src};
+use crate::inst::{AddrBase, Address, Cmp, Inst, Op, Round, Shfl, Src};
 use crate::kernel::{BodyItem, Label, Param, PtxKernel, Symbol, VReg};
 use crate::sm90::Sm90;
 use crate::table::{Arith, Operands, wide};
@@ -110,6 +110,21 @@ impl Builder {
     /// Two halves in a word.
     pub fn pack(&mut self, low: VReg, high: VReg) -> VReg {
         self.value(Class::B32, Op::Pack, &[low.into(), high.into()])
+    }
+
+    /// Whether the lane of a thread is an odd one.
+    pub fn is_odd(&mut self, thread: VReg) -> VReg {
+        let low = self.arith(Arith::And, Type::B32, &[thread.into(), Src::Imm(1)]);
+        self.setp(Cmp::Ne, Type::U32, low, Src::Imm(0))
+    }
+
+    /// Two words of each of two neighbouring lanes, exchanged: the even one gets the first words of both, the odd one the
+    /// second ones.
+    pub fn exchanged(&mut self, [first, second]: [VReg; 2], odd: VReg) -> [VReg; 2] {
+        let sent = self.selp(Type::B32, first, second, odd);
+        let srcs = [sent.into(), Src::Imm(1), Src::Imm(31), Src::Imm(0xffff_ffff)];
+        let other = self.value(Class::B32, Op::Shfl(Shfl::Bfly), &srcs);
+        [self.selp(Type::B32, other, first, odd), self.selp(Type::B32, second, other, odd)]
     }
 
     /// Two words as 64 bits.

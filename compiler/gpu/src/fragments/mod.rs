@@ -47,8 +47,8 @@ use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, Value};
 use ptoc_opt::contraction::{From, product};
 use ptoc_opt::fragments::{FragmentKernel, OperandLoad};
 use ptoc_ptx::{
-    Address, Arith, Builder, Class, Cmp, Label, Op as Ptx, PtxKernel, Round, Sm90, Space, Special, Src, Symbol, Type,
-    VReg,
+    Address, Arith, Builder, Class, Cmp, Label, Op as Ptx, PtxKernel, Round, Shfl, Sm90, Space, Special, Src, Symbol,
+    Type, VReg,
 };
 use registers::Registers;
 use rustc_hash::FxHashMap;
@@ -308,7 +308,11 @@ impl Code<'_> {
 
     /// Which rows and columns a thread has.
     fn place_lane(&mut self, group: VReg) {
-        self.group = self.u32(Arith::Sub, group, 1);
+        // A number that all lanes have lets descriptors be computed once for a warp.
+        let first = [group.into(), Src::Imm(0), Src::Imm(31), Src::Imm(0xffff_ffff)];
+        let uniform = self.b.reg(Class::B32);
+        self.b.push(Ptx::Shfl(Shfl::Idx), &[uniform], &first);
+        self.group = self.u32(Arith::Sub, uniform, 1);
         self.thread = self.u32(Arith::Sub, self.thread, GROUP);
         let lane = self.u32(Arith::And, self.thread, 31);
         let warp = self.u32(Arith::Shr, self.thread, 5);

@@ -35,7 +35,11 @@ impl Code<'_> {
             let row = self.b.arith(Arith::Add, Type::U64, &[row.into(), Src::Imm(n)]);
             self.b.setp(Cmp::Lt, Type::S64, row, valid[0])
         });
-        let pairs = self.pairs(view, a);
+        if dtype != DType::F32 && self.aligned(view, a, 4) {
+            self.store_quads(&regs, [at, below], (column, valid[1]), rows);
+            return Some(());
+        }
+        let pairs = self.aligned(view, a, 2);
         let along = self.b.arith(Arith::MulLo, Type::U64, &[strides[1], Src::Imm(size)]);
         let elements = self.unpacked(&regs, dtype);
         for (n, pair) in elements.chunks(2).enumerate() {
@@ -227,11 +231,48 @@ impl Code<'_> {
         Some(out)
     }
 
-    /// Whether two neighbours lie at a multiple of their size, and inside or outside together, in every launch.
-    fn pairs(&self, view: &ViewRef, a: &TileRef) -> bool {
+    /// Words of two narrow numbers, four neighbours at once: neighbouring threads exchange words, so that the even one has
+    /// four numbers of eight columns, and the odd one four of the next eight. A warp then writes whole sectors.
+    fn store_quads(&mut self, regs: &[VReg], at: [VReg; 2], (column, valid): (VReg, Src), rows: [VReg; 2]) {
+        let odd = self.b.is_odd(self.thread);
+        let further = self.quad_offset(odd);
+        let long = self.long(further);
+        let column = self.b.arith(Arith::Add, Type::U64, &[column.into(), long.into()]);
+        let bytes = self.b.arith(Arith::Shl, Type::B64, &[long.into(), Src::Imm(1)]);
+        let at = at.map(|at| self.b.arith(Arith::Add, Type::U64, &[at.into(), bytes.into()]));
+        for (n, four) in regs.chunks(4).enumerate() {
+            let first = (16 * n) as u64;
+            // An odd number of groups: the last one is stored by its even threads alone.
+            let single = four.len() < 4;
+            let inside = self.b.arith(Arith::Add, Type::U64, &[column.into(), Src::Imm(first)]);
+            let mut inside = self.b.setp(Cmp::Lt, Type::S64, inside, valid);
+            if single {
+                let even = self.b.arith(Arith::Xor, Type::Pred, &[odd.into(), self.yes.into()]);
+                inside = self.b.arith(Arith::And, Type::Pred, &[inside.into(), even.into()]);
+            }
+            for half in 0..2 {
+                let words = [four[half], *four.get(2 + half).unwrap_or(&four[half])];
+                let quad = self.b.exchanged(words, odd);
+                let good = self.b.arith(Arith::And, Type::Pred, &[inside.into(), rows[half].into()]);
+                let to = Src::Addr(Address { disp: (first * 2) as i32, ..Address::at(at[half]) });
+                self.b.guard = Some((good, true));
+                self.b.push(Ptx::St(Space::Global, Type::B32), &[], &[to, quad[0].into(), quad[1].into()]);
+                self.b.guard = None;
+            }
+        }
+    }
+
+    /// Columns from a thread's own two to the four that it stores: an odd one's begin six further on.
+    fn quad_offset(&mut self, odd: VReg) -> VReg {
+        let [none, six] = [0, 6].map(|n| self.b.mov(Type::U32, Src::Imm(n)));
+        self.b.selp(Type::B32, six, none, odd)
+    }
+
+    /// Whether so many neighbours lie at a multiple of their size, and inside or outside together, in every launch.
+    fn aligned(&self, view: &ViewRef, a: &TileRef, count: i64) -> bool {
         let even = |v| {
             let p = self.defs.poly(v);
-            p.is_some_and(|p| p.terms().iter().all(|(_, n)| n % 2 == 0))
+            p.is_some_and(|p| p.terms().iter().all(|(_, n)| n % count == 0))
         };
         let dense = self.defs.number(view.strides[1]) == Some(1);
         dense && even(view.offset) && even(view.strides[0]) && even(a.valid.1)

@@ -2,7 +2,7 @@
 
 use super::arguments::{Major, OperandSide, PART, ROW};
 use super::{CONSUMER, Gemm};
-use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg, Wgmma};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Special, Src, Type, VReg, Wgmma};
 use ptoc_tensor::DType;
 
 /// Bytes of the depth of an instruction, and lines of factors of 16 bits.
@@ -206,8 +206,15 @@ impl Gemm {
     fn store(&mut self, f: &Fragment, sums: &[VReg]) {
         let n = self.plan.plain.unwrap_or_default();
         let results = Results { n, at: self.array_at(n, f), rows: f.rows, column: f.column };
-        let (elements, done) = (self.b.label(), self.b.label());
-        let aligned = self.pairs_are_aligned(n);
+        let (pairs, elements, done) = (self.b.label(), self.b.label(), self.b.label());
+        if self.plan.arrays[n].dtype != DType::F32 {
+            let aligned = self.are_aligned(n, 4);
+            self.b.bra_if(aligned, false, pairs);
+            self.store_quads(&results, sums);
+            self.b.bra(done);
+        }
+        self.b.place(pairs);
+        let aligned = self.are_aligned(n, 2);
         self.b.bra_if(aligned, false, elements);
         self.store_pairs(&results, sums);
         self.b.bra(done);
@@ -216,13 +223,13 @@ impl Gemm {
         self.b.place(done);
     }
 
-    /// The predicate that two neighbours are at a multiple of their size, and inside or outside together.
-    fn pairs_are_aligned(&mut self, n: usize) -> VReg {
+    /// The predicate that so many neighbours are at a multiple of their size, and inside or outside together.
+    fn are_aligned(&mut self, n: usize, count: u64) -> VReg {
         let size = self.plan.arrays[n].size();
         let (first, [down, _]) = self.arrays[n];
         let all = self.b.arith(Arith::Or, Type::B64, &[first.into(), down.into()]);
-        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(2 * size - 1)]);
-        let odd = self.b.arith(Arith::And, Type::B64, &[self.sizes[1].into(), Src::Imm(1)]);
+        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(count * size - 1)]);
+        let odd = self.b.arith(Arith::And, Type::B64, &[self.sizes[1].into(), Src::Imm(count - 1)]);
         let bad = self.b.arith(Arith::Or, Type::B64, &[low.into(), odd.into()]);
         self.b.setp(Cmp::Eq, Type::B64, bad, Src::Imm(0))
     }
@@ -260,6 +267,36 @@ impl Gemm {
                     }
                     Some(word) => self.b.push(Ptx::St(Space::Global, Type::B32), &[], &[to, word.into()]),
                 }
+                self.b.guard = None;
+            }
+        }
+    }
+
+    /// Narrow sums, four neighbours at once: a lane and the next one exchange words, so that the even one has four columns
+    /// of eight, and the odd one four of the next eight. A warp then writes whole sectors.
+    fn store_quads(&mut self, results: &Results, sums: &[VReg]) {
+        let result = self.plan.arrays[results.n].dtype;
+        let thread = self.b.mov(Type::U32, Src::Special(Special::Tid));
+        let odd = self.b.is_odd(thread);
+        let [none, further, bytes] = [0, 6, 12].map(|n| self.b.mov(Type::U64, Src::Imm(n)));
+        let (columns, bytes) = (self.b.selp(Type::B64, further, none, odd), self.b.selp(Type::B64, bytes, none, odd));
+        let column = self.b.arith(Arith::Add, Type::U64, &[results.column.into(), columns.into()]);
+        let at = self.row_addresses(results).map(|at| self.b.arith(Arith::Add, Type::U64, &[at.into(), bytes.into()]));
+        let even = self.b.setp(Cmp::Eq, Type::U64, columns, Src::Imm(0));
+        for (n, eight) in sums.chunks(8).enumerate() {
+            let first = 16 * n as u64;
+            for row in 0..2 {
+                let words = eight.chunks(4).map(|four| self.rounded(&four[2 * row..][..2], result));
+                let words: Vec<VReg> = words.collect();
+                let quad = self.b.exchanged([words[0], *words.last().unwrap_or(&words[0])], odd);
+                let mut good = self.inside(&Results { column, ..*results }, row, first);
+                // Of an odd number of groups the last one is stored by even lanes alone.
+                if words.len() == 1 {
+                    good = self.b.arith(Arith::And, Type::Pred, &[good.into(), even.into()]);
+                }
+                let to = Src::Addr(Address { disp: (first * 2) as i32, ..Address::at(at[row]) });
+                self.b.guard = Some((good, true));
+                self.b.push(Ptx::St(Space::Global, Type::B32), &[], &[to, quad[0].into(), quad[1].into()]);
                 self.b.guard = None;
             }
         }

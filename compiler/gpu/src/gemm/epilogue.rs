@@ -11,7 +11,7 @@ use crate::allocation::Homes;
 use crate::emit::{Emit, Val, class, whole};
 use cranelift_entity::SecondaryMap;
 use ptoc_ir::loops::{Base, LTy, MemTy, Module, Op, Reg, Region, VarId};
-use ptoc_ptx::{Address, Arith, Builder, Class, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
+use ptoc_ptx::{Address, Arith, Builder, Class, Cmp, Op as Ptx, Round, Space, Special, Src, Type, VReg};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -19,6 +19,8 @@ use std::ops::Range;
 const GROUP: u64 = 8;
 /// Elements of a group: two rows, two columns.
 const ELEMENTS: usize = 4;
+/// Bytes of a narrow element.
+const NARROW: u64 = 2;
 /// Groups of a batch at most.
 const BATCH: usize = 4;
 
@@ -30,6 +32,8 @@ struct LaneArray {
     at: [VReg; 2],
     /// Bytes from column to column.
     along: VReg,
+    /// Of narrow elements, where the lane stores four in each row.
+    quads: Option<[VReg; 2]>,
 }
 
 /// Elements of arrays as they were loaded: by array, row, and column of the block without the lane's.
@@ -51,6 +55,8 @@ struct Work<'w, 'm> {
     column: VReg,
     /// Columns of the result.
     columns: VReg,
+    /// The predicate that the lane is an odd one.
+    odd: VReg,
     /// Everything is inside, and pairs are aligned.
     fast: bool,
     vars: FxHashMap<(VarId, usize), VReg>,
@@ -62,6 +68,7 @@ impl Gemm {
         let mut e = Emit::new(module, self.plan.threads(), Homes::new(module, 0));
         let arrays: Vec<LaneArray> = (0..module.tensors.len()).map(|n| self.lane_array(n, f)).collect();
         let fast = self.inside_and_aligned(f, &arrays);
+        let odd = self.odd();
         std::mem::swap(&mut self.b, &mut e.b);
         for (n, param) in module.block.params.iter().enumerate() {
             let value = e.b.ld(Space::Param, Type::U64, Address::param((self.params + n) as u32));
@@ -79,6 +86,7 @@ impl Gemm {
             rows: f.rows,
             column: f.column,
             columns: self.sizes[1],
+            odd,
             fast: true,
             vars: FxHashMap::default(),
         };
@@ -99,7 +107,19 @@ impl Gemm {
         let at = self.array_at(n, f);
         let below = self.b.arith(Arith::Shl, Type::B64, &[down.into(), Src::Imm(3)]);
         let below = self.u64(Arith::Add, at, below);
-        LaneArray { plan: self.plan.arrays[n].clone(), at: [at, below], along }
+        let (plan, at) = (self.plan.arrays[n].clone(), [at, below]);
+        let quads = (plan.size() == NARROW).then(|| {
+            let odd = self.odd();
+            let [none, further] = [0, 12].map(|n| self.b.mov(Type::U64, Src::Imm(n)));
+            let further = self.b.selp(Type::B64, further, none, odd);
+            at.map(|at| self.u64(Arith::Add, at, further))
+        });
+        LaneArray { plan, at, along, quads }
+    }
+
+    fn odd(&mut self) -> VReg {
+        let thread = self.b.mov(Type::U32, Src::Special(Special::Tid));
+        self.b.is_odd(thread)
     }
 
     /// The predicate that the block is inside the result, and that neighbours in dense arrays are one access.
@@ -113,7 +133,8 @@ impl Gemm {
         for (n, array) in arrays.iter().enumerate().filter(|(_, a)| a.plan.pairs()) {
             let (first, strides) = self.arrays[n];
             let all = self.b.arith(Arith::Or, Type::B64, &[first.into(), strides[0].into()]);
-            let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(2 * array.plan.size() - 1)]);
+            let count = if array.quads.is_some() { 4 } else { 2 };
+            let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(count * array.plan.size() - 1)]);
             let aligned = self.b.setp(Cmp::Eq, Type::B64, low, Src::Imm(0));
             good = Some(self.and(good, aligned));
         }
@@ -374,7 +395,32 @@ impl Work<'_, '_> {
         }
     }
 
+    /// Narrow elements of two groups, four neighbours at once ([`Builder::exchanged`]).
+    fn store_quads(&mut self, at: [VReg; 2], ty: MemTy, value: Reg, batch: &mut Batch) {
+        let odd = self.odd;
+        for k in (0..batch.groups.len()).step_by(2) {
+            let first = GROUP * (batch.groups.start + k) as u64;
+            for row in 0..2 {
+                let words = [k, k + 1].map(|k| {
+                    let halves = [0, 1].map(|c| {
+                        let number = self.with(k * ELEMENTS + 2 * row + c, batch, |e| e.reg(value));
+                        self.e.half(ty, number)
+                    });
+                    self.b().pack(halves[0], halves[1])
+                });
+                let [low, high] = self.b().exchanged(words, odd);
+                let at = Address { disp: (first * NARROW) as i32, ..Address::at(at[row]) };
+                self.b().push(Ptx::St(Space::Global, Type::B32), &[], &[Src::Addr(at), low.into(), high.into()]);
+            }
+        }
+    }
+
     fn store(&mut self, n: usize, ty: MemTy, value: Reg, batch: &mut Batch) {
+        if let (true, true, true, Some(at)) =
+            (self.fast, self.arrays[n].plan.pairs(), batch.groups.len().is_multiple_of(2), self.arrays[n].quads)
+        {
+            return self.store_quads(at, ty, value, batch);
+        }
         for (k, group) in batch.groups.clone().enumerate() {
             for row in 0..2 {
                 let first = GROUP * group as u64;
