@@ -72,7 +72,7 @@ fn partials(ins: &Ins) -> Option<u32> {
 }
 
 /// Woven steps of at most so many lanes, with their partials in memory: that is faster than having them in registers
-/// and the steps not woven. With AVX-512 nobody has measured whether it is.
+/// and the steps not woven. With AVX-512 nothing is gained (spec/bench.md).
 fn interleaved(program: &mut NestProgram, most: i64) -> Option<Turn> {
     if program.isa != Isa::Avx2 || !WOVEN.contains(&program.main.len()) {
         return None;
