@@ -82,6 +82,7 @@ mod programs;
 mod pto;
 mod pto_cpp;
 mod pto_hostile;
+mod pto_identity;
 mod pto_read;
 mod pto_round;
 mod pto_words;

@@ -37,6 +37,14 @@ pub use print::print;
 use ptoc_diagnostics::{Diagnostic, FileId};
 use read::Reading;
 
+/// Whether a text begins as PTO text does, and none of the language: with a module, a function or a name for a place.
+pub fn begins(text: &str) -> bool {
+    let first = lexer::next(text, 0);
+    let second = lexer::next(text, first.end);
+    let word = &text[first.start..first.end];
+    matches!(word, "module" | "func.func") || first.tok == lexer::Tok::Attr && &text[second.start..second.end] == "="
+}
+
 /// A text in the language's words, and what is wrong with it or has no words there. Half of a text is not translated.
 /// `reserved` says which names the language knows, `given` which arguments have contents that the launch gives.
 pub fn translate(

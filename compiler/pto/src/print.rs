@@ -153,6 +153,12 @@ impl Printer {
         });
         match &op.row.form {
             _ if op.values.is_some() => self.values(op),
+            // It binds a tile anew, as pto-isa's pages have it.
+            _ if op.row.name == "pto.tassign" && op.results.is_empty() => {
+                self.out.push_str(" ins(");
+                self.group(&op.operands.iter().collect::<Vec<_>>(), &[]);
+                self.out.push(')');
+            }
             Form::Dps(dps) => self.dps(op, dps),
             Form::Pattern(elements) => {
                 let mut spaced = true;

@@ -142,6 +142,13 @@ impl Checker<'_> {
         if op.row.name == "pto.partition_view" && results.is_empty() {
             results.push(self.part(op, &types));
         }
+        if let (Some(Some(Type::TileBuf(of))), Some(Some(Type::TileBuf(part)))) = (types.first(), results.first_mut())
+            && op.row.name == "pto.subset"
+        {
+            let offset = |o: &Operand| self.constants.get(&o.value.name).and_then(|n| i64::try_from(*n).ok());
+            let offsets: Vec<Extent> = op.operands_of("offsets").map(offset).collect();
+            part.valid = part_valid(of, (part.rows, part.cols), &offsets);
+        }
         self.results(op, results)
     }
 
@@ -273,7 +280,19 @@ pub(crate) fn result_types(op: &Op, operands: &[Option<Type>]) -> Vec<Option<Typ
     }
 }
 
-/// The type of a part of a tile.
+/// What the type of a part of a tile says of what is valid in it, as `SubsetOp::inferReturnTypes` of PTOAS has it: an
+/// extent is known where that of the tile and the offset are.
+pub(crate) fn part_valid(of: &TileBuf, (rows, cols): (i64, i64), offsets: &[Extent]) -> (Extent, Extent) {
+    let extent = |size: i64, valid: Extent, offset: Option<&Extent>| {
+        let (valid, offset) = (valid?, (*offset?)?);
+        // Where a tile is wider than what is valid of it, parts repeat with that period.
+        let left = if valid > 0 { valid - offset.rem_euclid(valid) } else { 0 };
+        Some(size.min(left))
+    };
+    (extent(rows, of.valid.0, offsets.first()), extent(cols, of.valid.1, offsets.get(1)))
+}
+
+/// The type of a part of a tile, all of which is valid.
 fn subset(op: &Op, ty: Type) -> Type {
     let sizes: Vec<Extent> = match op.attr("sizes").and_then(|a| a.value.as_ref()) {
         Some(AttrValue::Array(list)) => list.iter().map(|v| v.int().and_then(|n| i64::try_from(n).ok())).collect(),

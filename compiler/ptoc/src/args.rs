@@ -441,6 +441,10 @@ pub enum PtoLevel {
     /// --pto-level=level2 --enable-insert-sync; C++: the headers' automatic mode)
     #[value(name = "2")]
     Automatic,
+    /// Buffers with the addresses of ptoc's plan, without flags: PTOAS orders the pipes (ptoas --pto-level=level3
+    /// --enable-insert-sync); text alone
+    #[value(name = "placed")]
+    Placed,
     /// Buffers with the addresses of ptoc's plan, and flags where they are needed (text: ptoas --pto-level=level3)
     #[value(name = "3")]
     Explicit,
@@ -450,6 +454,7 @@ impl From<PtoLevel> for Level {
     fn from(level: PtoLevel) -> Level {
         match level {
             PtoLevel::Automatic => Level::Automatic,
+            PtoLevel::Placed => Level::Placed,
             PtoLevel::Explicit => Level::Explicit,
         }
     }

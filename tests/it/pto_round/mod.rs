@@ -49,7 +49,7 @@ fn fate(path: &Path, name: &str, text: &str, level: Level) -> String {
     // The first tile of an array and number 0 of it are one.
     let first_of = |line: String| line.replace(">#0[", ">[");
     let form = |ir: &str| match level {
-        Level::Automatic => canonical(ir),
+        Level::Automatic | Level::Placed => canonical(ir),
         Level::Explicit => canonical_by_place(&bytes::by_bytes(ir)).into_iter().map(first_of).collect(),
     };
     let first = ir(path, text.to_owned(), Some(name), target, stage).expect("it was written");

@@ -18,6 +18,8 @@ const ONE_TYPE: [(&str, &[&str]); 5] = [
     ("pto.tsubsc", &["dst", "src0", "src1"]),
 ];
 
+const ROW_REDUCTIONS: [&str; 4] = ["pto.trowsum", "pto.trowmax", "pto.trowmin", "pto.trowprod"];
+
 impl Printer<'_> {
     pub(super) fn instruction(&mut self, op: &Op, dps: &Dps) -> Res<()> {
         let order = dps.outs.iter().chain(&dps.ins);
@@ -28,6 +30,7 @@ impl Printer<'_> {
             return self.of_window(op, &window.value.name);
         }
         self.alike(op)?;
+        self.buffers(op)?;
         let columns = self.columns(op, &operands)?;
         let mut args = Vec::new();
         for operand in &operands {
@@ -74,6 +77,25 @@ impl Printer<'_> {
                 }
                 _ => first = Some(ty),
             }
+        }
+        Ok(())
+    }
+
+    /// What the headers ask of buffers: as many rows on both sides of a sum along rows, and that all of what is
+    /// gathered by a pattern is valid.
+    fn buffers(&self, op: &Op) -> Res<()> {
+        let tile = |slot: &str| match op.operand(slot).and_then(|o| self.types.get(&o.value.name)) {
+            Some(Type::TileBuf(tile)) => Some(tile),
+            _ => None,
+        };
+        let Some(dst) = tile("dst") else { return Ok(()) };
+        let name = op.row.name.trim_start_matches("pto.").to_uppercase();
+        if let Some(src) = tile("src").filter(|src| ROW_REDUCTIONS.contains(&op.row.name) && src.rows != dst.rows) {
+            let what = format!("`{name}` of a buffer of {} rows into one of {}", src.rows, dst.rows);
+            return unsaid(op.span, what);
+        }
+        if op.attr("maskPattern").is_some() && dst.valid.1 != Some(dst.cols) {
+            return unsaid(op.span, format!("`{name}` by a pattern into a tile whose columns are not all valid"));
         }
         Ok(())
     }

@@ -212,7 +212,8 @@ impl<'u> Printer<'u> {
         let name = self.identifiers.of(&Word::new(format!("@{}", function.name)));
         let mut file = String::new();
         for line in self.unit.about {
-            file.push_str(&format!("// {line}\n"));
+            // A name of a file may have any characters.
+            file.push_str(&format!("// {}\n", line.replace(char::is_control, " ")));
         }
         file.push_str("#include <cstdint>\n#include <pto/pto-inst.hpp>\n\nusing namespace pto;\n");
         if self.unit.level == Level::Automatic {

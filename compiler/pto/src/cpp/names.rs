@@ -16,7 +16,11 @@ const RESERVED: &str = "alignas alignof and and_eq asm auto bitand bitor bool br
     blocks stream options Tile TileType BLayout SLayout PadValue CompactMode GlobalTensor Shape Stride Layout CmpMode \
     RoundMode SaturationMode AtomicType ReluPreMode QuantType MaskPattern Coalesce GatherOOB ScatterOOB \
     ScatterAtomicOp TASSIGN TSUBVIEW TPRINT AICORE get_block_idx get_block_num set_flag wait_flag pipe_barrier \
-    floor_divide maximum minimum end_launch trap linux unix";
+    floor_divide maximum minimum truncated end_launch trap linux unix \
+    NAN INFINITY NULL EOF BUFSIZ RAND_MAX HUGE_VAL HUGE_VALF EXIT_SUCCESS EXIT_FAILURE CHAR_BIT CHAR_MAX CHAR_MIN \
+    SCHAR_MAX SCHAR_MIN UCHAR_MAX SHRT_MAX SHRT_MIN USHRT_MAX INT_MAX INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX \
+    SEEK_SET SEEK_CUR SEEK_END FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX DBL_MIN DBL_EPSILON M_PI M_E SIZE_MAX PTRDIFF_MAX \
+    stdin stdout stderr errno assert offsetof signbit isnan isinf isfinite isnormal fpclassify";
 
 /// The identifier of each value.
 pub(super) struct Identifiers {
@@ -43,7 +47,10 @@ impl Identifiers {
     pub fn fresh(&mut self, wish: &str) -> String {
         let mut base = crate::write::cleaned(wish);
         // These are the implementation's, or macros of the headers.
-        if base.starts_with('_') || base.starts_with("PIPE_") || base.starts_with("EVENT_ID") || base.contains("__") {
+        let is_limit =
+            base.starts_with(['I', 'U']) && base.contains("INT") && (base.ends_with("_MAX") || base.ends_with("_MIN"));
+        let begins = ["_", "PIPE_", "EVENT_ID"].iter().any(|w| base.starts_with(w));
+        if begins || is_limit || base.contains("__") {
             base = format!("v{}", base.replace("__", "_"));
         }
         let mut candidate = base.clone();

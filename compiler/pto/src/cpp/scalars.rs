@@ -19,6 +19,13 @@ const MAXIMUM: &str = "template <typename T>\nAICORE inline T maximum(T a, T b)\
 const MINIMUM: &str = "template <typename T>\nAICORE inline T minimum(T a, T b)\n{\n    \
     return a != a ? a : b != b ? b : a == b ? (a == 0 ? -(-a - b) : a) : a < b ? a : b;\n}\n";
 
+/// The integer towards zero, or the next one that there is; 0 for NaN.
+const TRUNCATED: &str = "template <typename T>\nAICORE inline T truncated(float x)\n{\n    \
+    const bool is_signed = T(-1) < T(0);\n    const T high = T(1) << (8 * sizeof(T) - 1);\n    \
+    const T least = is_signed ? high : T(0);\n    const T most = T(~least);\n    \
+    const float end = (is_signed ? 1.0f : 2.0f) * (uint64_t(1) << (8 * sizeof(T) - 1));\n    \
+    return x != x ? T(0) : x >= end ? most : x <= float(least) ? least : static_cast<T>(x);\n}\n";
+
 /// What kind of number an operation computes with.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
@@ -192,7 +199,7 @@ impl Printer<'_> {
         Ok(format!("{a} {sign} {b}"))
     }
 
-    fn conversion(&self, op: &Op) -> Res<String> {
+    fn conversion(&mut self, op: &Op) -> Res<String> {
         let x = self.operand(op, "in")?;
         let from = self.kind_of(op, "in")?;
         let to = types::scalar(self.ty(&op.results[0].name, op.span)?, op.span)?;
@@ -202,7 +209,12 @@ impl Printer<'_> {
                 format!("static_cast<{to}>({})", of_bits(&x, bits))
             }
             ("arith.extsi", Kind::Bool) => format!("-static_cast<{to}>({x})"),
-            ("arith.fptosi" | "arith.fptoui", _) => return unsaid(op.span, format!("`{}`", op.row.name)),
+            ("arith.fptosi" | "arith.fptoui", _) => {
+                self.helpers.insert(TRUNCATED);
+                let bits = to.trim_matches(|c: char| !c.is_ascii_digit());
+                let own = if op.row.name == "arith.fptosi" { to.to_owned() } else { format!("uint{bits}_t") };
+                format!("static_cast<{to}>(truncated<{own}>(static_cast<float>({x})))")
+            }
             _ => format!("static_cast<{to}>({x})"),
         })
     }

@@ -3,7 +3,7 @@
 use super::{Parser, Res};
 use crate::lexer::{Tok, Word};
 use crate::ops::{self, Count, Dps, Element, Form, Kind, OPS, Slot};
-use crate::tree::{Op, Operand, ResultName, Value};
+use crate::tree::{Op, Operand, ResultName, Value, ValueForm};
 use crate::types::Typed;
 use ptoc_diagnostics::{Diagnostic, codes, suggest};
 
@@ -12,6 +12,9 @@ pub(super) const UNPLACED: &str = "";
 
 /// Dialects of MLIR that stand beside `pto` in what PTOAS takes or makes, and are not read.
 const OTHER_DIALECTS: [&str; 7] = ["builtin", "memref", "cf", "math", "vector", "tensor", "emitc"];
+
+/// The operation that binds a tile to an address: PTOAS's gives another tile, those of pto-isa's pages give nothing.
+const REBINDS: &str = "pto.tassign";
 
 impl Parser<'_> {
     pub(super) fn op(&mut self) -> Res<Op> {
@@ -27,8 +30,8 @@ impl Parser<'_> {
             return self.fail("expected an operation, as in `pto.tadd`".into());
         }
         // The basic form leaves out the dialect's name.
-        let basic =
-            !name.starts_with("pto.") && matches!(ops::basic(name), Some(op) if matches!(op.form, Form::Dps(_)));
+        let has_basic = |op: &ops::Op| matches!(op.form, Form::Dps(_)) || op.name == REBINDS && results.is_empty();
+        let basic = !name.starts_with("pto.") && ops::basic(name).is_some_and(has_basic);
         let Some(row) = (if basic { ops::basic(name) } else { ops::lookup(name) }) else {
             let dialect = name.split_once('.').map_or("", |(dialect, _)| dialect);
             if OTHER_DIALECTS.contains(&dialect) {
@@ -60,6 +63,7 @@ impl Parser<'_> {
             source: None,
         };
         match &row.form {
+            _ if row.name == REBINDS && op.results.is_empty() => self.rebinding(&mut op, basic)?,
             Form::Dps(dps) if basic || self.token.tok == Tok::Value => self.values_form(&mut op, dps, basic)?,
             Form::Dps(dps) => self.dps(&mut op, dps)?,
             Form::Pattern(elements) => self.pattern(&mut op, elements)?,
@@ -68,6 +72,30 @@ impl Parser<'_> {
         op.source = self.source()?;
         op.span = self.since(start);
         Ok(op)
+    }
+
+    /// `tassign %t, %n : T, index` or `ins(%t, %n : T, i64)`: the forms of pto-isa's pages, which bind a tile anew.
+    fn rebinding(&mut self, op: &mut Op, basic: bool) -> Res<()> {
+        let buffers = !basic && self.eat("ins");
+        if buffers {
+            self.expect("(", "behind `ins`")?;
+        }
+        let tile = self.value()?;
+        self.expect(",", "and the address")?;
+        let addr = self.value()?;
+        self.expect(":", "and the types, as in `: !pto.tile_buf<vec, 16x64xf32>, i64`")?;
+        let own = self.ty()?;
+        self.expect(",", "and the type of the address")?;
+        let types = vec![own, self.ty()?];
+        if buffers {
+            self.expect(")", "to end `ins(`")?;
+        } else {
+            let types = types.clone();
+            op.values = Some(Box::new(ValueForm { basic, bracketed: 0, types, parens: false, arrow: false }));
+        }
+        let operands = [("tile", tile), ("addr", addr)].into_iter().zip(types);
+        op.operands.extend(operands.map(|((slot, value), ty)| Operand { slot, value, ty: Some(ty) }));
+        Ok(())
     }
 
     /// `%a, %b:2 =`

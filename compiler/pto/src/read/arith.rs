@@ -159,9 +159,11 @@ impl Reader<'_> {
             "ceildivsi" | "ceildivui" if index && b.natural && (a.natural || name == "ceildivsi") => {
                 (call("ceil_div"), both)
             }
-            // The language's division of numbers of type `index` rounds down.
+            // The language's division of numbers of type `index` rounds down, and the rest says whether it did. The
+            // smallest number has no opposite.
             "ceildivsi" => {
-                let text = format!("0 - (0 - index({})) / index({})", a.text, b.text);
+                let (x, y) = (format!("index({})", a.text), format!("index({})", b.text));
+                let text = format!("{x} / {y} + index({x} % {y} != 0)");
                 (if index { text } else { format!("{}({text})", type_name(&a.ty).unwrap_or_default()) }, both)
             }
             "andi" if bool => (infix("&&"), true),
@@ -297,6 +299,9 @@ impl Reader<'_> {
             "extsi" | "sitofp" | "index_cast" if own == "bool" => {
                 let text = format!("-{name}({})", a.text);
                 return Ok(Scalar { text, ty: to, constant: None, natural: false, product: None });
+            }
+            "fptosi" | "fptoui" if name == "bool" => {
+                return not_read(op.span, format!("`{}` to one bit is not read", op.row.name));
             }
             "trunci" if name == "bool" => {
                 let text = format!("{0} & {own}(1) != {own}(0)", a.text);

@@ -306,7 +306,9 @@ impl Reader<'_> {
             Some(condition) => self.scalar(&condition.value)?.text,
             None => return not_read(op.span, "a loop without a condition is not read"),
         };
-        self.out.open(&format!("while {text} {{"), op.name_span);
+        let defines = |inner: &&Op| condition.is_some_and(|c| inner.results.iter().any(|r| r.name == c.value.name));
+        let place = head.ops.iter().find(defines).map_or(op.name_span, |inner| inner.span);
+        self.out.open_pieces(&[("while ", op.name_span), (&text, place), (" {", op.name_span)], op.name_span);
         self.ops(body)?;
         self.give_back(carried, body)?;
         self.leave(body);

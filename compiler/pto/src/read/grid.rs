@@ -61,6 +61,17 @@ pub(super) fn of(body: &Region) -> Option<Grid<'_>> {
     Some(coordinates(body, looped, index, upper).unwrap_or(Grid { looped, dims: vec![(index, upper)], skipped: 0 }))
 }
 
+impl Grid<'_> {
+    /// Whether each block ends with a barrier of all pipes, as the text that is written has it: where the text orders
+    /// the pipes, nothing else keeps a core's next block from what this one has begun.
+    pub fn is_ended(&self) -> bool {
+        let ops = self.looped.regions.first().map_or(&[][..], |r| &r.ops);
+        let last = ops.iter().rev().find(|op| !op.row.name.starts_with("arith.") && op.row.name != "scf.yield");
+        let word = last.filter(|op| op.row.name == "pto.barrier").and_then(|op| op.attr("pipe"));
+        word.and_then(|a| a.value.as_ref()).and_then(|v| v.word()) == Some("PIPE_ALL")
+    }
+}
+
 /// `%j = remsi %block, %n`, `%i = floordivsi %block, %n`, and so on, where the loop ends at `%m * %n`.
 fn coordinates<'f>(body: &'f Region, looped: &'f Op, index: &'f Word, upper: &'f Value) -> Option<Grid<'f>> {
     let ops = &looped.regions.first()?.ops;

@@ -1,11 +1,12 @@
 //! Instructions: the row says which it is and the order of its operands; what differs is here.
 
+use super::arith::type_name;
 use super::meaning::{Meaning, Tile};
 use super::{Reader, Res, not_read, signs};
 use crate::attr::AttrValue;
 use crate::ops::Form;
 use crate::tree::{Op, Operand};
-use crate::types::{Type, dtype_of};
+use crate::types::{TileBuf, Type, dtype_of};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_isa::{Loc, Target};
 use ptoc_tensor::DType;
@@ -131,7 +132,12 @@ impl Reader<'_> {
             // The number of a diagonal is no element.
             Meaning::Scalar(s) if operand.slot == "diagonal" => match s.constant {
                 Some(n) => super::arith::number(n).text,
-                None => format!("index({})", s.text),
+                None => {
+                    match self.casts.get(s.text.as_str()).filter(|_| type_name(&s.ty).is_some_and(|t| t == "i64")) {
+                        Some(whole) => whole.to_string(),
+                        None => format!("index({})", s.text),
+                    }
+                }
             },
             Meaning::Scalar(s) => self.typed(op, &s.text, &s.ty),
             Meaning::View(_) | Meaning::Part(_) => self.window(&operand.value, false)?,
@@ -216,6 +222,19 @@ impl Reader<'_> {
         }
         let modes: Vec<String> = self.relu(op).into_iter().collect();
         let mut args = vec![self.tile_argument(op, "dst")?, self.tile_argument(op, "src")?];
+        let moved = op.operand("src").and_then(|o| self.reshaped.get(&o.value.name)).cloned();
+        if let Some((ty, tile)) = moved {
+            let dst = self.tile(&self.operand(op, "dst")?.value)?;
+            if dst.is_whole() && (TileBuf { short: ty.short, ..dst.ty }) == ty && op.attrs.is_empty() {
+                args[1].0 = tile;
+                return Ok(statement(op, "TRESHAPE", args, &[]));
+            }
+            let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
+            let (declared, copy) = (self.declaration(&ty, &valid, op.span)?, self.give("reshaped"));
+            self.out.line(&format!("let {copy} = {declared};"), op.span);
+            self.out.line(&format!("TRESHAPE({copy}, {tile});"), op.span);
+            args[1].0 = copy.to_string();
+        }
         let name = if op.operand("fp").is_some() { "TMOV_FP" } else { "TMOV" };
         if op.operand("fp").is_some() {
             args.push(self.tile_argument(op, "fp")?);

@@ -26,7 +26,7 @@ mod views;
 
 use crate::lexer::Word;
 use crate::tree::{BlockArg, Function, Module, Op, Operand, Region, Value};
-use crate::types::{Type, dtype_of};
+use crate::types::{TileBuf, Type, dtype_of};
 use meaning::{Meaning, Scalar};
 use names::Names;
 pub(crate) use names::is_keyword;
@@ -194,6 +194,8 @@ pub(super) struct Reader<'r> {
     indices: FxHashSet<Word>,
     /// Whether numbers are written where they are used, and get no names.
     inlined: bool,
+    /// Other shapes of tiles, by what is moved out of them: the type, and the tile's expression.
+    reshaped: FxHashMap<Word, (TileBuf, String)>,
 }
 
 impl<'r> Reader<'r> {
@@ -222,6 +224,7 @@ impl<'r> Reader<'r> {
             variables: FxHashSet::default(),
             indices: FxHashSet::default(),
             inlined: false,
+            reshaped: FxHashMap::default(),
         }
     }
 
@@ -290,9 +293,14 @@ impl<'r> Reader<'r> {
                 params.push((text, param.span));
             }
         }
-        let grid = grid::of(body);
+        let grid = grid::of(body).filter(|grid| !self.facts.flags || grid.is_ended());
         if self.facts.blocks {
-            let (index, count) = (self.give("block_idx"), self.give("block_num"));
+            let names = ["block_idx", "block_num"];
+            // A loop over blocks is the only use of both numbers, and values of the text may have these names.
+            let [index, count] = match grid {
+                Some(_) => names.map(Word::new_static),
+                None => names.map(|name| self.give(name)),
+            };
             if grid.is_none() {
                 params.push((format!("{count}: index = 1"), f.name_span));
             }

@@ -52,7 +52,12 @@ impl Source {
 
     /// A line that opens a block.
     pub fn open(&mut self, text: &str, span: Span) {
-        self.line(text, span);
+        self.open_pieces(&[(text, span)], span);
+    }
+
+    /// A line of several pieces that opens a block.
+    pub fn open_pieces(&mut self, pieces: &[(&str, Span)], span: Span) {
+        self.pieces_line(pieces, span);
         self.depth += 1;
     }
 

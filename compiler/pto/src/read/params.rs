@@ -82,6 +82,8 @@ pub(super) struct Facts {
     pub scratch: FxHashMap<Word, u32>,
     /// Other views of a tile's bytes that may be copies.
     pub unseen_copies: FxHashSet<Word>,
+    /// Tiles that are moved.
+    pub moved: FxHashSet<Word>,
     /// Arrays of tiles.
     pub arrays: super::arrays::Arrays,
     /// Whether the author orders the pipes: with flags, or with barriers where the tiles have addresses, too.
@@ -254,6 +256,7 @@ impl Walk {
                 let fresh = op.operand("dst").map(|o| &o.value.name);
                 self.facts.scattered.extend(fresh.filter(|n| self.facts.uses.get(*n) == Some(&1)).cloned());
             }
+            "pto.tmov" => self.facts.moved.extend(op.operand("src").map(|o| o.value.name.clone())),
             "pto.get_block_idx" | "pto.get_block_num" => self.facts.blocks = true,
             "pto.alloc_tile" => self.facts.addressed |= op.operand("addr").is_some(),
             "pto.barrier" | "pto.barrier_sync" => self.facts.barriers = true,

@@ -187,6 +187,9 @@ impl Reader<'_> {
 
     /// A tile that is bound to an address of the launch.
     fn assign(&mut self, op: &Op) -> Res<()> {
+        if op.results.is_empty() {
+            return self.rebind(op);
+        }
         let ty = self.tile_type(op)?;
         let addr = self.scalar(&self.operand(op, "addr")?.value)?;
         let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
@@ -203,6 +206,26 @@ impl Reader<'_> {
         };
         let text = name.to_string();
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: addr.constant, unknown: false }));
+        Ok(())
+    }
+
+    /// The tile itself is bound to an address.
+    fn rebind(&mut self, op: &Op) -> Res<()> {
+        let operand = self.operand(op, "tile")?;
+        let (tile, addr) = (self.tile(&operand.value)?, self.scalar(&self.operand(op, "addr")?.value)?);
+        if tile.addr.is_some() || tile.text != tile.name.as_str() {
+            let message = format!("`%{}` has an address, or is a part: another one is not read", operand.value.name);
+            return not_read(operand.value.span, message);
+        }
+        let at = match addr.constant {
+            Some(at) if at < 0 => {
+                let span = self.operand(op, "addr")?.value.span;
+                return Err(Box::new(Diagnostic::error(codes::PTO_TYPE, span, format!("an address is not {at}"))));
+            }
+            Some(at) => format!("{at:#x}"),
+            None => format!("index({})", addr.text),
+        };
+        self.out.line(&format!("TASSIGN({}, {at});", tile.name), op.span);
         Ok(())
     }
 
@@ -277,6 +300,15 @@ impl Reader<'_> {
                         write to one of them is seen in the other";
             let d = Diagnostic::error(codes::PTO_NOT_READ, op.span, message).with_note(note);
             return Err(Box::new(d.with_secondary(source.span, "this tile has no `addr`")));
+        }
+        // Where it is only moved, the move is the reshape: so one is written.
+        let result = op.results.first().map(|r| &r.name);
+        if let Some(result) = result.filter(|r| self.facts.uses.get(*r) == Some(&1) && self.facts.moved.contains(*r))
+            && name == "TRESHAPE"
+        {
+            self.reshaped.insert(result.clone(), (ty.clone(), tile.text.clone()));
+            self.result(op, Meaning::Tile(Tile { ty, addr: None, ..tile.clone() }));
+            return Ok(());
         }
         let declared = self.declaration(&ty, valid, op.span)?;
         let copy = self.give(op.results.first().map_or("tile", |r| &r.name));

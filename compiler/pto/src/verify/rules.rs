@@ -113,6 +113,13 @@ const INDICES: [(&str, &[&str]); 9] = [
     ("pto.set_validshape", &["valid_row", "valid_col"]),
 ];
 
+/// Operands that are integers, also those with a sign in their type.
+const WHOLE: [&str; 3] = ["S", "diagonal", "blockLen"];
+
+fn is_integer(ty: &Type) -> bool {
+    ty.element().and_then(|e| dtype_of(e)).is_some_and(|d| !d.is_float())
+}
+
 /// A number stands where a number is asked for, and an `index` where that is.
 fn kinds(op: &Op, types: &[Option<Type>]) -> Res<()> {
     let kind = |slot: &str| match &op.row.form {
@@ -125,6 +132,7 @@ fn kinds(op: &Op, types: &[Option<Type>]) -> Res<()> {
     for (operand, ty) in op.operands.iter().zip(types) {
         let Some(ty) = ty else { continue };
         let (fine, what) = match kind(operand.slot) {
+            Some(Kind::Scalar) if WHOLE.contains(&operand.slot) => (is_integer(ty), "an integer"),
             Some(Kind::Scalar) => (matches!(ty, Type::Element(_)), "an integer or a float"),
             Some(Kind::Index) => (*ty == Type::Index, "an `index`"),
             _ => continue,

@@ -3,7 +3,7 @@
 use super::{Level, Res, Writer, unsaid};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
-use crate::tree::{BlockArg, Region, ResultName};
+use crate::tree::{self, BlockArg, Region, ResultName};
 use crate::types::{Type, Typed};
 use ptoc_diagnostics::codes;
 use ptoc_ir::tile::{
@@ -147,7 +147,7 @@ impl Writer<'_> {
             Op::Alloc { tile } => self.alloc(*tile),
             Op::Inst(inst) => self.instruction(inst),
             Op::Sync(sync) if self.level == Level::Explicit => self.sync(sync),
-            Op::Sync(_) => unsaid(self.span, "flags at level 2"),
+            Op::Sync(_) => unsaid(self.span, "flags at this level"),
             // What the source says has to hold: `assert`, and `where`, on which proofs rest.
             Op::Check { cond, check, .. }
                 if [codes::ASSERTION_FAILED, codes::WHERE_FAILED].contains(&self.kernel.checks[*check].code) =>
@@ -359,7 +359,12 @@ impl Writer<'_> {
             w.yield_vars("scf.condition", Some(condition.clone()), &vars)?;
             Ok(condition)
         })?;
-        let _ = condition;
+        // Where it is read, the condition is one expression.
+        let defines = |op: &tree::Op| op.results.iter().any(|r| r.name == condition);
+        if let Some(source) = head.ops.iter().find(|op| defines(op)).map(|op| op.source.clone()) {
+            let inner = head.ops.iter_mut().filter(|op| op.row.name != "scf.condition");
+            inner.for_each(|op| op.source = source.clone());
+        }
         if !handed.is_empty() {
             return unsaid(self.span, "a `while` whose body uses what its condition computes");
         }

@@ -238,26 +238,45 @@ fn ordered(op: &mut Op, places: &mut FxHashMap<Word, usize>) {
 
 /// Numbers the values whose names are numbers, in the order of the text.
 pub(super) fn renumber(ops: &mut [Op]) {
-    let mut names = FxHashMap::default();
-    ops.iter().for_each(|op| number(op, &mut names));
-    ops.iter_mut().for_each(|op| rename(op, &names));
+    let mut numbers = Numbers::default();
+    ops.iter().for_each(|op| numbers.of(op));
+    ops.iter_mut().for_each(|op| rename(op, &numbers.names));
 }
 
 fn is_number(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn number(op: &Op, names: &mut FxHashMap<Word, Word>) {
-    for result in op.results.iter() {
-        // Constants that have no short name stand in their order, too.
-        let constant = result.name.starts_with("cst");
-        if constant || is_number(&result.name) {
-            let n = names.keys().filter(|n| n.starts_with("cst") == constant).count();
-            let next = if constant { format!("cst_{n}") } else { n.to_string() };
-            names.insert(result.name.clone(), Word::new(next));
+/// New names of values, and how many there are of numbers and of constants that have no short name, which stand in
+/// their order, too.
+#[derive(Default)]
+struct Numbers {
+    names: FxHashMap<Word, Word>,
+    numbers: usize,
+    constants: usize,
+}
+
+impl Numbers {
+    fn name(&mut self, name: &Word) {
+        let new = if name.starts_with("cst") {
+            self.constants += 1;
+            format!("cst_{}", self.constants - 1)
+        } else if is_number(name) {
+            self.numbers += 1;
+            (self.numbers - 1).to_string()
+        } else {
+            return;
+        };
+        self.names.insert(name.clone(), Word::new(new));
+    }
+
+    fn of(&mut self, op: &Op) {
+        op.results.iter().for_each(|r| self.name(&r.name));
+        for region in &op.regions {
+            region.args.iter().for_each(|arg| self.name(&arg.name));
+            region.ops.iter().for_each(|op| self.of(op));
         }
     }
-    op.regions.iter().for_each(|r| r.ops.iter().for_each(|op| number(op, names)));
 }
 
 fn rename(op: &mut Op, names: &FxHashMap<Word, Word>) {
@@ -268,5 +287,8 @@ fn rename(op: &mut Op, names: &FxHashMap<Word, Word>) {
     };
     op.results.iter_mut().for_each(|r| new(&mut r.name));
     op.operands.iter_mut().for_each(|o| new(&mut o.value.name));
-    op.regions.iter_mut().for_each(|r| r.ops.iter_mut().for_each(|op| rename(op, names)));
+    for region in &mut op.regions {
+        region.args.iter_mut().for_each(|arg| new(&mut arg.name));
+        region.ops.iter_mut().for_each(|op| rename(op, names));
+    }
 }

@@ -4,9 +4,9 @@ use super::build::Given;
 use super::{Res, Writer, unsaid};
 use crate::attr::{Attr, AttrValue, Spelling};
 use crate::lexer::Word;
-use crate::ops::{Count, Dps, Form, OPS, Op as Row};
+use crate::ops::{Count, Dps, Form, Kind, OPS, Op as Row};
 use crate::types::Type;
-use ptoc_ir::tile::{Inst, InstAttrs, Operand};
+use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Ty, Value};
 use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, Order, RoundMode};
 use rustc_hash::FxHashMap;
 
@@ -133,6 +133,13 @@ impl Writer<'_> {
             given.push(("", name, Some(ty)));
         }
         self.slots(dps, instr, &mut given)?;
+        for (given, operand) in given.iter_mut().zip(operands) {
+            let is_number = dps.ins.iter().any(|s| s.name == given.0 && s.kind == Kind::Scalar);
+            if let (Operand::Scalar(v), Some(Type::Index), true) = (operand, &given.2, is_number) {
+                let (name, ty) = self.integer(*v)?;
+                *given = (given.0, name, Some(ty));
+            }
+        }
         if inst.attrs.reversed {
             given.iter_mut().for_each(|g| g.0 = turned(g.0));
         }
@@ -180,6 +187,24 @@ impl Writer<'_> {
             Operand::View(view) => self.view(view),
             Operand::Scalar(v) => Ok((self.value(*v)?, self.ty(*v, self.span)?)),
         }
+    }
+
+    /// An `index` as an integer, which is what the dialect's operations ask for: the one that it was made of, if there
+    /// is one.
+    fn integer(&mut self, v: Value) -> Res<(Word, Type)> {
+        let ty = |word: &'static str| Type::Element(Word::new_static(word));
+        if let Some(n) = self.number(v) {
+            let ty = ty(if i32::try_from(n).is_ok() { "i32" } else { "i64" });
+            return Ok((self.constant(AttrValue::Int(i128::from(n), Some(ty.clone())), &ty), ty));
+        }
+        if let Some(Op::Convert { a, .. }) = self.defs.of(v)
+            && matches!(self.kernel.values[*a].ty, Ty::D(d) if d.is_signed_int())
+        {
+            return Ok((self.value(*a)?, self.ty(*a, self.span)?));
+        }
+        let op = self.op("arith.index_cast", vec![("in", self.value(v)?, Some(Type::Index))]);
+        let name = self.names.number();
+        Ok((self.define(op, name, Some(ty("i64"))), ty("i64")))
     }
 
     /// Operands in the order of the table are what is written, then what is read, without storage to work in.

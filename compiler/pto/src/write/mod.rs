@@ -39,7 +39,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub enum Level {
     /// PTOAS does both.
     Automatic,
-    /// The text does: tiles have addresses, and flags stand where they are needed.
+    /// The text places, and PTOAS orders: tiles have addresses, and nothing else is said of order.
+    Placed,
+    /// The text does both: tiles have addresses, and flags stand where they are needed.
     Explicit,
 }
 
@@ -55,11 +57,12 @@ pub enum Form {
 /// Where a place in the source is, as the text says it.
 pub type Places<'p> = dyn Fn(Span) -> Option<Source> + 'p;
 
-/// The module of one kernel. At [`Level::Explicit`] its tiles have addresses and its pipes are ordered.
+/// The module of one kernel. At [`Level::Explicit`] its tiles have addresses and its pipes are ordered, at
+/// [`Level::Placed`] the former.
 pub fn write(kernel: &Kernel, form: Form, level: Level, places: &Places<'_>) -> Result<Module, Box<Diagnostic>> {
     let begun = accumulators::begin(kernel);
     let kernel = begun.as_ref().unwrap_or(kernel);
-    let shared = if form == Form::Text && level == Level::Explicit { bytes::shared(kernel) } else { None };
+    let shared = if form == Form::Text && level != Level::Automatic { bytes::shared(kernel) } else { None };
     let kernel = shared.as_ref().unwrap_or(kernel);
     let function = Writer::new(kernel, form, level, places).function()?;
     let mut attrs = Vec::new();
@@ -141,7 +144,7 @@ impl<'k> Writer<'k> {
             kernel,
             form,
             level,
-            bytes: form == Form::Text && level == Level::Explicit,
+            bytes: form == Form::Text && level != Level::Automatic,
             places,
             uses: tiles::uses(kernel, &defs),
             defs,
@@ -183,6 +186,7 @@ impl<'k> Writer<'k> {
         dead::hoist(&mut ops, &self.declared);
         dead::eliminate(&mut ops, &self.declared, &self.elements);
         schedule::late(&mut ops, &self.declared);
+        schedule::place(&mut ops, &mut FxHashMap::default());
         dead::order(&mut ops);
         dead::renumber(&mut ops);
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
@@ -224,11 +228,11 @@ impl<'k> Writer<'k> {
                 return unsaid(tensor.span, "where a tensor is in a memory with units");
             }
         }
-        if self.level == Level::Automatic && kernel.sync == SyncMode::Manual {
+        if self.level != Level::Explicit && kernel.sync == SyncMode::Manual {
             let d = Diagnostic::error(
                 codes::PTO_UNSAID,
                 kernel.span,
-                "text of level 2 has no flags, and the author of this kernel orders the pipes",
+                "text of levels 2 and `placed` has no flags, and the author of this kernel orders the pipes",
             );
             return Err(Box::new(d.with_help("write text of level 3: `--pto-level 3`")));
         }

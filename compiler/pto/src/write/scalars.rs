@@ -272,27 +272,33 @@ impl Writer<'_> {
                 true => whole(to) && !saturate,
                 false => whole(from) || from == Ty::D(DType::U64),
             };
-            if let Ty::D(float) = to
-                && float.is_float()
-                && round == RoundMode::Rint
-            {
-                return self.through_i64(dst, a);
-            }
-            if let Ty::D(unsigned) = from
-                && to == Ty::Index
-                && (unsigned.is_int() && !unsigned.is_signed_int() || unsigned == DType::Bool)
-                && unsigned.size() < 8
-            {
-                return self.through_wide(dst, a);
+            let other = match (from, to) {
+                (Ty::D(d), _) | (_, Ty::D(d)) => d,
+                _ => DType::I64,
+            };
+            let through = match (to == Ty::Index, other.is_float()) {
+                (false, true) if round == RoundMode::Rint => Some(("arith.index_cast", "arith.sitofp")),
+                (true, true) if round == RoundMode::Trunc => Some(("arith.fptosi", "arith.index_cast")),
+                // Bits of an integer without a sign are widened first.
+                (true, false) if !other.is_signed_int() && other.size() < 8 => {
+                    Some(("arith.extui", "arith.index_cast"))
+                }
+                _ => None,
+            };
+            if let Some((first, second)) = through {
+                return self.through_i64(dst, a, first, second);
             }
             return if fine { self.cast("arith.index_cast", dst, a) } else { unsaid(self.span, what) };
         };
-        let signed = f.is_signed_int();
+        let (signed, signed_int) = (f.is_signed_int(), t.is_signed_int());
         let name = match (f.is_float(), t.is_float()) {
             (true, true) if t.size() > f.size() => "arith.extf",
             (true, true) if t.size() < f.size() && round == RoundMode::Rint && !saturate => "arith.truncf",
+            (true, true) => return unsaid(self.span, what),
             // What does not fit is defined in the language, and not in `arith`.
-            (true, _) => return unsaid(self.span, what),
+            (true, false) if round != RoundMode::Trunc || t == DType::Bool => return unsaid(self.span, what),
+            (true, false) if signed_int => "arith.fptosi",
+            (true, false) => "arith.fptoui",
             (false, true) if round != RoundMode::Rint => return unsaid(self.span, what),
             (false, true) => {
                 if signed {
@@ -317,25 +323,14 @@ impl Writer<'_> {
         self.cast(name, dst, a)
     }
 
-    /// An `index` of an integer without a sign, whose bits are widened first.
-    fn through_wide(&mut self, dst: Value, a: Value) -> Res<Word> {
+    /// Two conversions, with 64 bits between them: those of an `index`.
+    fn through_i64(&mut self, dst: Value, a: Value, first: &'static str, second: &'static str) -> Res<Word> {
         let i64 = Type::Element(Word::new_static("i64"));
-        let op = self.op("arith.extui", vec![("in", self.value(a)?, Some(self.ty(a, self.span)?))]);
-        let name = self.names.number();
-        let wide = self.define(op, name, Some(i64.clone()));
-        let op = self.op("arith.index_cast", vec![("in", wide, Some(i64))]);
-        let name = self.name_of(dst);
-        Ok(self.define(op, name, Some(Type::Index)))
-    }
-
-    /// A float of an `index`, whose 64 bits are rounded once.
-    fn through_i64(&mut self, dst: Value, a: Value) -> Res<Word> {
-        let i64 = Type::Element(Word::new_static("i64"));
-        let op = self.op("arith.index_cast", vec![("in", self.value(a)?, Some(Type::Index))]);
+        let op = self.op(first, vec![("in", self.value(a)?, Some(self.ty(a, self.span)?))]);
         let name = self.names.number();
         let whole = self.define(op, name, Some(i64.clone()));
         let to = self.ty(dst, self.span)?;
-        let op = self.op("arith.sitofp", vec![("in", whole, Some(i64))]);
+        let op = self.op(second, vec![("in", whole, Some(i64))]);
         let name = self.name_of(dst);
         Ok(self.define(op, name, Some(to)))
     }

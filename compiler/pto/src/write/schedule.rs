@@ -3,8 +3,10 @@
 //! source, or another text, happened to compute a number.
 
 use super::dead::is_pure;
+use crate::attr::Source;
 use crate::lexer::Word;
 use crate::tree::Op;
+use crate::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Orders a block, and the blocks in it. Constants stand first, then what says what an array or the grid is: the names
@@ -51,6 +53,24 @@ fn emit(first: usize, waiting: &mut [Option<Op>], definitions: &FxHashMap<Word, 
         if let Some(of) = definitions.get(name).filter(|of| waiting[**of].is_some()) {
             let of = *of;
             open.push(uses(of, waiting));
+        }
+    }
+}
+
+/// Gives sums and products of type `index` the place of the first operation that asks for them: windows compute some of
+/// them, too, and only one of both has its place in the IR. `asked` has the places where values are asked for behind.
+pub(super) fn place(ops: &mut [Op], asked: &mut FxHashMap<Word, Option<Source>>) {
+    for op in ops.iter_mut().rev() {
+        op.regions.iter_mut().rev().for_each(|r| place(&mut r.ops, asked));
+        let is_index = op.operands.iter().all(|o| o.ty.as_ref().is_none_or(|t| t.ty == Type::Index));
+        if let Some(first) = op.results.first().and_then(|r| asked.get(&r.name))
+            && is_index
+            && ["arith.addi", "arith.muli"].contains(&op.row.name)
+        {
+            op.source.clone_from(first);
+        }
+        for operand in &op.operands {
+            asked.insert(operand.value.name.clone(), op.source.clone());
         }
     }
 }

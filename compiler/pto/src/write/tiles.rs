@@ -5,6 +5,7 @@ use super::{Form, Level, Res, Writer, unsaid};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::types::{Extent, FRACTAL, Major, TileBuf, Type, element_word};
+use crate::verify::part_valid;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::analysis::poly::{Definitions, Poly};
 use ptoc_ir::tile::{AddrKind, Kernel, Op, Operand, PrintPart, Region, Tile, TileData, TileRef, Value};
@@ -90,7 +91,7 @@ impl Writer<'_> {
         if let Some((_, tile)) = tiles().find(|(_, t)| t.addr == AddrKind::Dynamic) {
             return unsaid(tile.span, format!("an address that the launch gives: that of `{}`", tile.name));
         }
-        if self.level == Level::Explicit {
+        if self.level != Level::Automatic {
             return Ok(());
         }
         let bytes = |t: &TileData| match &t.addr {
@@ -125,7 +126,7 @@ impl Writer<'_> {
         let data = &self.kernel.tiles[tile];
         let (mut ty, moving, operands) = self.tile_buf(tile)?;
         let mut given = Vec::new();
-        if self.level == Level::Explicit {
+        if self.level != Level::Automatic {
             let AddrKind::Fixed(addresses) = &data.addr else {
                 return unsaid(data.span, format!("`{}` without an address", data.name));
             };
@@ -264,6 +265,9 @@ impl Writer<'_> {
     /// A tile of an array whose number a loop knows: its first tile, bound to the address of that number.
     fn chosen_tile(&mut self, tile: &TileRef, element: Value) -> Res<(Word, Type)> {
         let data = &self.kernel.tiles[tile.tile];
+        if self.level == Level::Placed {
+            return unsaid(self.span, "a tile of an array whose number a loop knows: PTOAS orders no `pto.tassign`");
+        }
         let (AddrKind::Fixed(addresses), Level::Explicit) = (&data.addr, self.level) else {
             return unsaid(self.span, "a tile of an array whose number is not a constant");
         };
@@ -341,11 +345,10 @@ impl Writer<'_> {
     fn subset(&mut self, tile: &TileRef, of: Word, ty: TileBuf, row: Value, col: Value) -> Res<(Word, Type)> {
         let (rows, cols) = (i64::from(tile.rows), i64::from(tile.cols));
         let source = Type::TileBuf(Box::new(ty.clone()));
-        let mut given = vec![
-            ("source", of, Some(source)),
-            ("offsets", self.value(row)?, None),
-            ("offsets", self.value(col)?, None),
-        ];
+        let offsets = [self.value(row)?, self.value(col)?];
+        let known = offsets.each_ref().map(|name| self.constant_value(name));
+        let mut given = vec![("source", of, Some(source))];
+        given.extend(offsets.map(|name| ("offsets", name, None)));
         if self.defs.number(tile.valid.0) != Some(rows) || self.defs.number(tile.valid.1) != Some(cols) {
             if self.form == Form::Text {
                 return unsaid(self.span, "a window of a tile of which a part is valid");
@@ -358,7 +361,11 @@ impl Writer<'_> {
         op.attrs.push(self.attr("sizes", AttrValue::Array(sizes.to_vec())));
         let name = self.names.number();
         let name = self.define(op, name, None);
-        let part = TileBuf { rows, cols, valid: (Some(rows), Some(cols)), ..ty };
+        let valid = match self.form {
+            Form::Text => part_valid(&ty, (rows, cols), &known),
+            Form::Cpp => (Some(rows), Some(cols)),
+        };
+        let part = TileBuf { rows, cols, valid, ..ty };
         Ok((name, Type::TileBuf(Box::new(part))))
     }
 
