@@ -129,7 +129,8 @@ pub fn no_character(e: &FromUtf8Error) -> (u8, usize, usize) {
 
 /// The text of a source file.
 pub fn read_source(path: &Path) -> Result<String, Diagnostic> {
-    let bytes = read_bytes(path, "source file", ".tile")?;
+    let extension = if pto::is_pto(&path.display().to_string()) { ".pto" } else { ".tile" };
+    let bytes = read_bytes(path, "source file", extension)?;
     if bytes.len() > SourceMap::MAX_LEN {
         let message = format!("source file `{}` has {} bytes; at most 4 GiB are read", path.display(), bytes.len());
         return Err(Diagnostic::global(codes::CANNOT_READ, message));

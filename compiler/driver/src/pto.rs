@@ -19,6 +19,11 @@ pub fn is_pto(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == "pto")
 }
 
+/// The name of a text that has none, which says what it holds: `name`, or with the ending of PTO text.
+pub fn piped(name: &str, text: &str) -> String {
+    if ptoc_pto::begins(text) { format!("{name}.pto") } else { name.to_owned() }
+}
+
 /// The text in the language's words, and what is wrong with it or cannot be said in them.
 pub fn translate(file: FileId, text: &str) -> (Option<Reading>, Vec<Diagnostic>) {
     ptoc_pto::translate(file, text, &is_known, &[])

@@ -183,7 +183,10 @@ fn maker(session: &Session, extension: &str) -> Result<BackendRef, Box<Diagnosti
     if let Some(part) = left_out(extension) {
         return Err(Box::new(part.refused()));
     }
-    let own: Vec<String> = serving.iter().flat_map(|b| b.forms()).map(|f| format!(".{}", f.extension)).collect();
+    let mut own: Vec<String> = serving.iter().flat_map(|b| b.forms()).map(|f| format!(".{}", f.extension)).collect();
+    if target.gpu.is_none() && !target.is_pim() {
+        own.push(pto::SUFFIX.to_owned());
+    }
     let message = format!("kernels for {} are not built as `.{extension}`", target.name);
     let d = Diagnostic::global(codes::NOT_AHEAD_OF_TIME, message);
     let elsewhere = backend::all().into_iter().find(has).and_then(|b| b.home());

@@ -24,9 +24,13 @@ pub(super) fn build(
     super::refuse_program(session, entry)?;
     request.without_launcher().or_else(|d| session.fail(*d))?;
     let cpp = stages::cpp_of(session, unit, entry, given, request.symbol.as_deref())?;
+    // Names of files may have any characters.
+    let plain = |text: &str| text.replace(char::is_control, " ");
     let header = format!(
         "// {}\n// Made by `{}`.\n#pragma once\n#include <cstdint>\n\n/// Runs it on that many cores.\n{};\n",
-        cpp.about, request.command, cpp.launcher
+        plain(&cpp.about),
+        plain(&request.command),
+        cpp.launcher
     );
     let remark = "it is compiled with the include folder of pto-isa: spec/pto.md".to_owned();
     Ok(Built {

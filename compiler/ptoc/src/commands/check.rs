@@ -10,6 +10,7 @@ use crate::{DONE, ERRORS};
 use ptoc_diagnostics::{Diagnostic, Diagnostics, SourceMap, codes, plural};
 use ptoc_driver::check::{Checked, check_entry};
 use ptoc_driver::files;
+use ptoc_driver::pto;
 use ptoc_driver::session::{CompilationUnit, EntryPoint, Failed, Session};
 use ptoc_driver::signals;
 use ptoc_placement::MemoryMap;
@@ -112,7 +113,7 @@ fn once(args: &CheckArgs, io: &mut Io<'_>) -> (u8, Vec<PathBuf>) {
 /// What is piped in. Imports are looked for in the working directory.
 fn piped(session: &mut Session, io: &mut Io<'_>) -> Result<CompilationUnit, Failed> {
     match io.read_input() {
-        Ok(text) => Ok(session.load_text(Path::new("<stdin>"), text)),
+        Ok(text) => Ok(session.load_text(Path::new(&pto::piped("<stdin>", &text)), text)),
         Err(why) => session.fail(Diagnostic::global(codes::CANNOT_READ, format!("cannot read standard input: {why}"))),
     }
 }

@@ -52,7 +52,8 @@ pub fn fmt(args: &FmtArgs, io: &mut Io<'_>) -> u8 {
 fn input(args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
     match io.read_input() {
         Ok(text) => {
-            if let Some(formatted) = formatted("standard input", &text, args, io, tally) {
+            let name = pto::piped("standard input", &text);
+            if let Some(formatted) = formatted(&name, &text, args, io, tally) {
                 let same = formatted == text;
                 if same {
                     tally.same += 1
@@ -62,7 +63,7 @@ fn input(args: &FmtArgs, io: &mut Io<'_>, tally: &mut Tally) {
                 match args.check {
                     false => io.print(&formatted),
                     true if same => {}
-                    true => io.print(&difference("standard input", &text, &formatted)),
+                    true => io.print(&difference(&name, &text, &formatted)),
                 }
             }
         }

@@ -31,6 +31,10 @@ fn imported(args: &ImportArgs, sources: &mut SourceMap, io: &mut Io<'_>) -> Resu
         return Err(vec![d.with_help("PTO text is what PTOAS reads: spec/pto.md")]);
     }
     let one = |d: Diagnostic| vec![d];
+    if let Some(output) = args.output.as_ref().map(|path| path.display().to_string()).filter(|path| pto::is_pto(path)) {
+        let message = format!("what is imported is source of the language, and `{output}` is the name of PTO text");
+        return Err(one(Diagnostic::global(codes::PTO_IMPORT, message).with_help("its name ends with `.tile`")));
+    }
     let mut outputs = Outputs::new();
     let place = args.output.as_ref().map(|path| outputs.plan(path)).transpose().map_err(one)?;
     let text = files::read_source(&args.file).map_err(one)?;

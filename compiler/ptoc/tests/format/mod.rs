@@ -78,6 +78,11 @@ fn standard_input() {
     assert!(status == Some(1) && out.starts_with("standard input:1\n- kernel k( x"), "{out}");
     let (status, out, err) = piped("fmt -", "kernel");
     assert!(status == Some(1) && out.is_empty() && err.contains("error[E00"), "{out}{err}");
+    // PTO text is known by its first word.
+    const PTO: &str = "// One.\nmodule {\n  func.func @k(%x: !pto.ptr<f32>) {\n    return\n  }\n}\n";
+    assert_eq!(piped("fmt -", &PTO.replace("    return", "return")), (Some(0), PTO.to_owned(), String::new()));
+    let (status, out, err) = piped("check -", &PTO.replace("return", "pto.nothing"));
+    assert!(status == Some(1) && err.contains("<stdin>.pto:4:5 ]") && err.contains("E1401"), "{out}{err}");
 }
 
 /// What we write ourselves is in the form that we ask for.
