@@ -79,6 +79,11 @@ fn ir_text() {
 }
 
 #[test]
+fn pto() {
+    replay(properties::pto, &["corpus/pto", "../compiler/pto/tests/it/texts"], None);
+}
+
+#[test]
 fn loop_text() {
     replay(properties::loop_text, &["corpus/loop_text"], None);
 }

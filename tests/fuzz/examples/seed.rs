@@ -2,16 +2,18 @@
 //! and the IR that the compiler makes of them. `corpus/*.dict` gets the words and short lines of these texts.
 
 use ptoc_analysis::{Bindings, instantiate};
-use ptoc_names::{Modules, check_names};
 use ptoc_diagnostics::{Code, Diagnostic, SourceMap, examples};
 use ptoc_fuzz::front::Library;
 use ptoc_ir::loops;
 use ptoc_ir::tile::text::{Spans, print};
 use ptoc_isa::Target;
+use ptoc_names::{Modules, check_names};
+use ptoc_passes::Prepared;
 use ptoc_pim_sim::dram::mapping::Mapping;
 use ptoc_pim_sim::dram::presets::PRESETS;
 use ptoc_pim_sim::dram::trace::{parse_requests, write_commands};
 use ptoc_pim_sim::dram::{Config, Controller, simulate};
+use ptoc_pto::write::{Form, Level, write};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -74,7 +76,19 @@ fn saved(target: &str) -> Vec<String> {
     seeds.map(|p| fs::read_to_string(p).expect("readable")).collect()
 }
 
-/// The IR of every kernel in `text`.
+/// A kernel as PTO text, at both levels.
+fn pto(prepared: &Prepared, target: &Target) {
+    let placed = &prepared.placed;
+    let bytes = ptoc_placement::physical(&placed.kernel, &placed.placement, target);
+    let ordered = ptoc_opt::sync::insert(bytes, target);
+    for (kernel, level) in [(&placed.kernel, Level::Automatic), (&ordered, Level::Explicit)] {
+        if let Ok(module) = write(kernel, Form::Text, level, &|_| None) {
+            save("pto", &ptoc_pto::print(&module));
+        }
+    }
+}
+
+/// The IR of every kernel in `text`, and its PTO text.
 fn irs(text: &str) {
     let mut sources = SourceMap::default();
     let file = sources.add("seed.tile", text);
@@ -84,7 +98,7 @@ fn irs(text: &str) {
     if found.iter().any(Diagnostic::is_error) {
         return;
     }
-    for target in ["a2a3", "kirin9030"].map(|t| Target::builtin(t).expect("built in")) {
+    for target in ["a2a3", "kirin9030", "a5"].map(|t| Target::builtin(t).expect("built in")) {
         for (id, _) in modules.entries() {
             let mut bindings = Bindings::default();
             for _ in 0..4 {
@@ -93,11 +107,16 @@ fn irs(text: &str) {
                     bindings.dims.insert(name, 32);
                 }
                 let Some(instance) = outcome.result else { continue };
-                save("ir_text", &print(&instance.kernel, Spans::Omit));
-                let prepared = ptoc_passes::pipeline(instance.kernel, target).ok();
-                if let Some(module) = prepared.as_ref().and_then(|p| p.module.as_ref()) {
+                // The IRs of two targets are enough.
+                let both = target.name != "a5";
+                if both {
+                    save("ir_text", &print(&instance.kernel, Spans::Omit));
+                }
+                let Ok(prepared) = ptoc_passes::pipeline(instance.kernel, target) else { break };
+                if let Some(module) = prepared.module.as_ref().filter(|_| both) {
                     save("loop_text", &loops::text::print(module, false));
                 }
+                pto(&prepared, target);
                 break;
             }
         }
@@ -146,7 +165,7 @@ fn main() {
         irs(text);
     }
     dram(&root);
-    for target in ["source_to_ir", "exec_diff", "plan", "ir_text", "loop_text", "dram"] {
+    for target in ["source_to_ir", "exec_diff", "plan", "ir_text", "loop_text", "dram", "pto"] {
         dictionary(target, &saved(target), 3000);
     }
 }

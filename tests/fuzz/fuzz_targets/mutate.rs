@@ -1,8 +1,11 @@
-//! A mutator that knows words, numbers and lines, so that most of what it makes still parses. It works on source text
-//! and on both IR texts; every other turn is left to libFuzzer.
+//! A mutator that knows words, numbers and lines, so that most of what it makes still parses. It works on source text,
+//! on both IR texts and on PTO text; every other turn is left to libFuzzer.
 
 use ptoc_isa::{InstrId, Loc};
+use ptoc_pto::ops::{Element, Form, OPS};
+use ptoc_pto::words::ENUMERATIONS;
 use ptoc_tensor::DType;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 
@@ -39,8 +42,46 @@ const NUMBERS: &str = "0 1 2 3 5 7 8 15 16 17 31 32 33 63 64 65 100 127 128 255 
 
 const OPERATORS: &str = "+ - * / % & | ^ << >> < <= > >= == != && || .. , =";
 
-/// Words of the language that seeds may lack.
-fn vocabulary() -> &'static [String] {
+/// Words that seeds may lack, of the language or of PTO's dialect.
+fn vocabulary(text: &str) -> &'static [String] {
+    if text.contains("func.func") { dialect() } else { language() }
+}
+
+/// Words of operations, attributes and types: a dot is between words.
+fn dialect() -> &'static [String] {
+    static WORDS: OnceLock<Vec<String>> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let mut words = BTreeSet::new();
+        for op in OPS.iter() {
+            words.extend(op.name.split('.'));
+            match &op.form {
+                Form::Dps(dps) => words.extend(&dps.attrs),
+                Form::Pattern(elements) => of_pattern(elements, &mut words),
+                Form::Code => {}
+            }
+        }
+        words.extend(ENUMERATIONS.iter().flat_map(|e| e.words.iter().copied().chain([e.name])));
+        let more = "module attributes func private ins outs loc index none i1 i8 i16 i32 i64 ui8 si8 ui16 ui32 f16 \
+                    bf16 f32 f8E4M3FN f8E5M2 ptr tensor_view partition_tensor_view tile tile_buf memref address_space \
+                    vec mat left right acc bias scaling gm dtype rows cols v_row v_col blayout slayout fractal pad \
+                    shape strides offsets sizes valid_row valid_col addr layout nd dn nz step to iter_args else do \
+                    before yield true false unit entry target_arch noop arg0 c0 c1 0 x xf32 16x64xf32 1x8xi32";
+        words.extend(more.split_whitespace());
+        words.into_iter().map(str::to_string).collect()
+    })
+}
+
+fn of_pattern(elements: &[Element], words: &mut BTreeSet<&'static str>) {
+    for element in elements {
+        match element {
+            Element::Literal(word) | Element::Attr(word) => drop(words.insert(word)),
+            Element::Group(elements) => of_pattern(elements, words),
+            _ => {}
+        }
+    }
+}
+
+fn language() -> &'static [String] {
     static WORDS: OnceLock<Vec<String>> = OnceLock::new();
     WORDS.get_or_init(|| {
         let mut words: Vec<String> = InstrId::all().map(|i| i.get().name.to_string()).collect();
@@ -136,7 +177,7 @@ fn once(text: &str, rng: &mut Rng) -> Option<String> {
             replace(token, &text[(*by).clone()])
         }
         3..=5 => match class(&text[token.clone()]) {
-            Class::Word => replace(token, rng.pick(vocabulary())?),
+            Class::Word => replace(token, rng.pick(vocabulary(text))?),
             Class::Number => replace(token, rng.word(NUMBERS)),
             Class::Other => replace(token, &format!(" {} ", rng.word(OPERATORS))),
         },

@@ -28,7 +28,7 @@ const GUARD_BYTE: u8 = 0xa7;
 
 /// Bytes as source text; every kernel that comes through all stages runs on both.
 pub fn exec_diff(data: &[u8]) {
-    let source = Source::new(data);
+    let source = Source::new("fuzz.tile", data);
     if source.diagnostics.iter().any(|d| d.is_error()) {
         return;
     }

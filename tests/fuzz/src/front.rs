@@ -7,9 +7,10 @@ use ptoc_ir::loops;
 use ptoc_ir::tile::Kernel;
 use ptoc_ir::tile::verify::verify;
 use ptoc_isa::Target;
-use ptoc_names::{ItemId, Loader, Modules, check_names};
+use ptoc_names::{ItemId, Loader, Modules, Tree, check_names};
 use ptoc_passes::Prepared;
 use ptoc_syntax::ast::{ItemKind, KernelItem, Name, StaticKind};
+use std::sync::Arc;
 
 /// The second target, beside a2a3.
 const TARGETS: [&str; 3] = ["kirin9030", "a5", "kirinx90"];
@@ -33,6 +34,11 @@ impl Loader for Library<'_> {
         let (name, text) = ptoc_stdlib::module(rest).ok_or("no such module")?;
         Ok((self.sources.add(name, text), text.into()))
     }
+
+    fn tree(&mut self, file: FileId, text: &str) -> Arc<Tree> {
+        let is_pto = ptoc_driver::pto::is_pto(self.sources.name(file));
+        Arc::new(if is_pto { ptoc_driver::pto::tree(file, text) } else { Tree::new(file, text) })
+    }
 }
 
 /// A parsed source with what its kernels become.
@@ -43,15 +49,16 @@ pub(crate) struct Source {
     pub modules: Modules,
     /// From parsing and names.
     pub diagnostics: Vec<Diagnostic>,
-    seed: u64,
+    /// What picks the sizes of dimensions.
+    pub seed: u64,
 }
 
 impl Source {
-    /// Parses and resolves names.
-    pub fn new(data: &[u8]) -> Source {
+    /// Parses and resolves names of a file, whose name says whether it is PTO text.
+    pub fn new(name: &str, data: &[u8]) -> Source {
         let text = String::from_utf8_lossy(data);
         let mut sources = SourceMap::default();
-        let file = sources.add("fuzz.tile", &*text);
+        let file = sources.add(name, &*text);
         let mut diagnostics = Vec::new();
         let modules = Modules::load(file, &text, &mut Library { sources: &mut sources }, &mut diagnostics);
         check_names(&modules, &mut diagnostics);
@@ -148,7 +155,7 @@ pub(crate) fn passes(kernel: Kernel, target: &Target) -> Result<Prepared, Vec<Di
 
 /// Bytes as source text, through every stage on two targets.
 pub fn source_to_ir(data: &[u8]) {
-    let source = Source::new(data);
+    let source = Source::new("fuzz.tile", data);
     source.render(&source.diagnostics);
     for name in ["a2a3", TARGETS[source.seed as usize % TARGETS.len()]] {
         let target = Target::builtin(name).expect("built in");

@@ -11,6 +11,7 @@ pub mod front;
 mod ir;
 mod loops;
 mod plan;
+mod pto;
 mod stream;
 
 pub use devices::devices;
@@ -21,6 +22,7 @@ pub use front::source_to_ir;
 pub use ir::ir_text;
 pub use loops::loop_text;
 pub use plan::plan;
+pub use pto::pto;
 pub use stream::{machine, stream};
 
 /// A number that depends on all of the input: it picks dimensions and data, so that a finding is one file.

@@ -22,7 +22,7 @@ const MOVES: u64 = 6;
 
 /// Bytes as source text.
 pub fn plan(data: &[u8]) {
-    let source = Source::new(data);
+    let source = Source::new("fuzz.tile", data);
     if source.diagnostics.iter().any(|d| d.is_error()) {
         return;
     }
