@@ -1,16 +1,18 @@
-"""The examples as C++ against pto-isa, compiled with its CPU simulator, run, and held against the interpreter.
+"""Kernels as C++ against pto-isa, compiled with its CPU simulator, run, and held against the interpreter, whose results
+are held against the kernel's `ensures`.
 
-    python3 tests/scripts/pto_cpp.py CHECKOUT [--ptoc PTOC] [--cxx CXX] [--only NAME]... [--keep FOLDER]
+    python3 tests/scripts/pto_cpp.py CHECKOUT [FILE]... [--ptoc PTOC] [--cxx CXX] [--only NAME]... [--keep FOLDER]
 
-CHECKOUT is a clone of hw-native-sys/pto-isa; nothing of it is copied. Of each kernel of `examples` the first line
-`// run:` for a2a3 or a5 is taken. Inputs are those of `ptoc run --random SEED`, or the line's files. The C++ is made in
-the manual form and in the automatic one, and each is one of
+CHECKOUT is a clone of hw-native-sys/pto-isa; nothing of it is copied. FILEs are sources, those of `examples` if none is
+given. Of each kernel the first line `// run:` for a2a3 or a5 is taken. Inputs are those of `ptoc run --random SEED`, or the
+line's files. The C++ is made in the manual form and in the automatic one, and each is one of
   bits      every output has the interpreter's bits
   rounding  every output is within the tolerance of the line, or within 2e-3 if it states none
   differs   an output is not
   aborts    the program ends otherwise
   no C++    the compiler of C++ refuses it
   not said  ptoc says by a code what the headers have no form for
+What has the interpreter's bits keeps `ensures` as far as these do, to the tolerance of the line.
 Needs numpy and a C++20 compiler (`clang++-19`).
 """
 
@@ -188,6 +190,20 @@ class Case:
             return None, first_error(made.stderr)
         return {n: numpy.load(self.folder / f"{n}_want.npy") for n, (w, _) in before.items() if w != "in"}, None
 
+    def ensures(self, before):
+        """Whether the interpreter's results on these inputs are what the kernel's `ensures` says."""
+        text = self.path.read_text()
+        head = text[re.search(r"kernel\s+" + self.line.kernel + r"\b", text).start() :]
+        if not re.match(r"[^{]*\bensures\b", re.sub(r"//[^\n]*", "", head)):
+            return "no ensures"
+        tolerance = str(self.line.tolerance or 2e-3)
+        words = ["run", self.path, self.line.kernel, "--backend", "interp", "--target", self.line.target, *self.defs]
+        words += ["--verify", "--rtol", tolerance, "--atol", tolerance]
+        for name, (way, _) in before.items():
+            if way != "out":
+                words += ["--in", f"{name}={self.folder / name}.npy"]
+        return "ensures holds" if self.ptoc(*words).returncode == 0 else "ensures fails"
+
     def harness(self, declaration, before):
         """A program that reads the arrays, launches the kernel and writes them."""
         params = declaration[declaration.index("(") + 1 : declaration.rindex(")")].split(", ")[2:]
@@ -278,6 +294,7 @@ def numbers(array):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("checkout", type=lambda p: pathlib.Path(p).resolve())
+    parser.add_argument("files", nargs="*", type=pathlib.Path, metavar="FILE")
     parser.add_argument("--ptoc", default=pathlib.Path("target/debug/ptoc").resolve())
     parser.add_argument("--cxx", default="clang++-19")
     parser.add_argument("--only", action="append", default=[])
@@ -286,8 +303,13 @@ def main():
     root = pathlib.Path(__file__).resolve().parents[2] / "examples"
     base = options.keep.resolve() if options.keep else pathlib.Path(tempfile.mkdtemp())
     options.base = base
-    shutil.copytree(root, base / "examples", dirs_exist_ok=True)
-    counts, both = collections.Counter(), collections.Counter()
+    if options.files:
+        (base / "examples").mkdir(exist_ok=True)
+        for path in options.files:
+            shutil.copy(path, base / "examples")
+    else:
+        shutil.copytree(root, base / "examples", dirs_exist_ok=True)
+    counts, both, kept = collections.Counter(), collections.Counter(), collections.Counter()
     seen = set()
     for path in sorted((base / "examples").glob("*.tile")):
         for line in lines(path):
@@ -306,17 +328,22 @@ def main():
             before, error = case.arrays()
             want, error = case.expected(before) if before else (None, error)
             if want is None:
-                forms = [("no inputs", error)] * 2
+                forms, ensures = [("no inputs", error)] * 2, "no inputs"
             else:
+                ensures = case.ensures(before)
                 forms = [case.form(3, before, want), case.form(2, before, want)]
             for (what, _), name in zip(forms, ["manual", "automatic"]):
                 counts[(name, what)] += 1
             good = [what in ("bits", "rounding") for what, _ in forms]
             both["both" if all(good) else "one" if any(good) else "none"] += 1
+            if any(good):
+                kept[ensures] += 1
             cells = [f"{what:9} {why}".strip() for what, why in forms]
-            print(f"{path.stem:14} {line.kernel:18} {line.target:5} | {cells[0]} | {cells[1]}", flush=True)
+            print(f"{path.stem:14} {line.kernel:18} {line.target:5} | {cells[0]} | {cells[1]} | {ensures}", flush=True)
     for (name, what), n in sorted(counts.items()):
         print(f"{name:10} {what:9} {n}")
+    for name, n in sorted(kept.items()):
+        print(f"of those that are equal in a form: {name} {n}")
     print(f"equal in both forms {both['both']}, in one {both['one']}, in none {both['none']}")
     if not options.keep:
         shutil.rmtree(base)
