@@ -141,6 +141,8 @@ pub struct BoundMeter {
     reserved: bool,
     /// The step has a bound.
     counts: bool,
+    /// When the first refresh is due that the steps before have not taken.
+    due: Option<u64>,
 }
 
 /// Ticks that a command keeps from another one to the same bank.
@@ -175,12 +177,13 @@ impl BoundMeter {
             in_order: None,
             reserved: false,
             counts: false,
+            due: None,
         }
     }
 
     /// A step begins, which has a bound or none: units with sequencers use no buses.
     pub(super) fn begin(&mut self, counts: bool) {
-        (self.counts, self.in_order, self.act_weight, self.reserved) = (counts, None, 1, false);
+        (self.counts, self.in_order, self.act_weight, self.reserved, self.due) = (counts, None, 1, false, None);
     }
 
     /// The step commands units of HBM-PIM.
@@ -199,8 +202,10 @@ impl BoundMeter {
         self.gaps.precharge()
     }
 
-    /// When the banks of a pseudo-channel can open a row at the earliest, in ticks behind the step's first.
-    pub(super) fn ready(&mut self, pc: usize, ticks: impl Iterator<Item = u64>) {
+    /// When the banks of a pseudo-channel can open a row at the earliest, in ticks behind the step's first; and when
+    /// the next refresh is due. A step takes one that its last command waits for, even if that is behind its end.
+    pub(super) fn ready(&mut self, pc: usize, ticks: impl Iterator<Item = u64>, due: u64) {
+        self.due.get_or_insert(due);
         self.pchs[pc].banks.ready(ticks);
     }
 
@@ -309,10 +314,11 @@ impl BoundMeter {
         let Some((interval, length)) = self.refresh else { return 0 };
         let length = length.saturating_sub(hidden);
         // The first that is due behind the step's first tick.
-        let behind = match span.due.saturating_sub(span.start) % interval {
-            0 => interval,
-            ticks => ticks,
+        let behind = match self.due {
+            Some(due) => due.saturating_sub(span.start),
+            None => span.due.saturating_sub(span.start) % interval,
         };
+        let behind = if behind == 0 { interval } else { behind };
         let (mut due, mut now, mut left, mut taken) = (span.start + behind, span.start, work, 0);
         while due < now + left {
             left -= due.saturating_sub(now);

@@ -328,7 +328,8 @@ impl Channel<'_> {
             Some(_) => session.earliest(Command::PrePb, bank, start) + pre,
         };
         for pc in 0..self.config.org.pseudochannel as usize {
-            self.log.bounds.ready(pc, (pc * banks..(pc + 1) * banks).map(|bank| act(bank).saturating_sub(start)));
+            let ticks = (pc * banks..(pc + 1) * banks).map(|bank| act(bank).saturating_sub(start));
+            self.log.bounds.ready(pc, ticks, session.refresh_due());
         }
     }
 
