@@ -52,24 +52,17 @@ const PARTIALS: usize = 64;
 /// A sum has 64 partials that start at +0; partial l adds the columns j = l modulo 64, ascending; then 32 of them add
 /// the other 32, 16 the other 16, and so on. Floats are summed in f32 and rounded to the dtype once, at the end.
 /// The largest (smallest) of nothing is the least (greatest) value of the dtype. A `stepwise` sum of f16 has
-/// [`SUM_LANES`] partials, and every addition is rounded; one of f32 is [`tree_sum`].
+/// [`SUM_LANES`] partials of whole sixteens of columns, and adds them one after the other, and then the columns that
+/// are left; a sum begins with its first term, and every addition is rounded. One of f32 is [`tree_sum`].
 pub(super) fn row_reduce(op: Reduce, stepwise: bool, a: &Matrix) -> Matrix {
     let row = |i: usize| &a.bits[i * a.cols..(i + 1) * a.cols];
     Matrix::new(a.dtype, a.rows, 1, |i, _| match op {
         Reduce::Sum if stepwise && a.dtype == DType::F32 => tree_sum(row(i).iter().copied()),
         Reduce::Sum if stepwise => {
-            let mut p = [0u64; SUM_LANES];
-            for (j, &x) in row(i).iter().enumerate() {
-                p[j % SUM_LANES] = add(a.dtype, p[j % SUM_LANES], x);
-            }
-            let mut half = SUM_LANES / 2;
-            while half > 0 {
-                for l in 0..half {
-                    p[l] = add(a.dtype, p[l], p[l + half]);
-                }
-                half /= 2;
-            }
-            p[0]
+            let (whole, rest) = row(i).as_chunks::<SUM_LANES>();
+            let sum = |items: &mut dyn Iterator<Item = u64>| items.reduce(|sum, x| add(a.dtype, sum, x));
+            let partials = (0..SUM_LANES).filter_map(|l| sum(&mut whole.iter().map(|chunk| chunk[l])));
+            sum(&mut partials.chain(rest.iter().copied())).unwrap_or(0)
         }
         Reduce::Sum if a.dtype.is_float() => {
             let mut p = [0f32; PARTIALS];

@@ -164,11 +164,19 @@ fn sums_that_round_at_each_step() {
     // Lane 0 has 2048 and three ones, which are lost; lanes 1 to 15 have four ones each.
     let mut xs = vec![h(1.0); 64];
     xs[0] = h(2048.0);
-    // The tree: 2048 + 4 is exact, and 4 + 4, 8 + 8, ... are.
+    // Partial sums one after the other: 2048 + 4, 2052 + 4, .. are exact.
     assert_eq!(exec("TROWSUM", step, one, &[Src::Tile(wide, (1, 64), xs.clone())]).unwrap(), [h(2108.0)]);
+    // What no whole sixteen has is added behind them one by one, and lost: not 2048 + 3 rounded to 2052, and so on.
+    let first = |n: usize| Src::Tile(wide, (1, n), xs[..n].to_vec());
+    assert_eq!(exec("TROWSUM", step, one, &[first(46)]).unwrap(), [h(2078.0)]);
+    assert_eq!(exec("TROWSUM", step, one, &[first(48)]).unwrap(), [h(2108.0)]);
     assert_eq!(exec("TCOLSUM", step, one, &[Src::Tile(tall, (64, 1), xs.clone())]).unwrap(), [h(2048.0)]);
     let none = InstAttrs::default();
     assert_eq!(exec("TCOLSUM", none, one, &[Src::Tile(tall, (64, 1), xs)]).unwrap(), [h(2112.0)]);
-    // Sums start at +0: a row of -0 has the sum +0.
-    assert_eq!(exec("TROWSUM", step, one, &[Src::Tile(wide, (1, 2), vec![0x8000; 2])]).unwrap(), [0]);
+    // Sums of rows begin with their first element, so that a row of -0 has the sum -0; those of columns begin at +0.
+    for n in [2, 32, 34] {
+        let zeros = vec![0x8000; n];
+        assert_eq!(exec("TROWSUM", step, one, &[Src::Tile(wide, (1, n), zeros.clone())]).unwrap(), [0x8000]);
+        assert_eq!(exec("TCOLSUM", step, one, &[Src::Tile(tall, (n, 1), zeros)]).unwrap(), [0]);
+    }
 }

@@ -184,6 +184,8 @@ pub struct BlockParts<'k> {
     lanes: usize,
     /// The dimension of the grid along which the parts of each dimension follow each other.
     axes: Vec<Option<usize>>,
+    /// Every unit has all of it.
+    pub copied: bool,
 }
 
 /// The part of a tensor that each block has in its unit. `None`: all blocks read the same, or nobody anything, so the
@@ -209,7 +211,12 @@ pub fn chosen<'k>(
         (0..shape.len()).map(|d| used.iter().map(|(_, b)| b.1[d] - b.0[d] + 1).max().unwrap_or(1)).collect();
     // Which dimension of the grid moves along which dimension of the tensor.
     let mut axes: Vec<Option<usize>> = Vec::new();
+    let copied = t.dir == TensorDir::In && layouts.orientation.is_copied(id.as_u32());
     for (d, &size) in sizes.iter().enumerate() {
+        if copied {
+            axes.push(None);
+            continue;
+        }
         let tiles = |b: &Corners| (b.0[d] % size == 0).then_some(b.0[d] / size);
         if used.iter().all(|(_, b)| tiles(b) == Some(0)) {
             axes.push(None);
@@ -227,7 +234,8 @@ pub fn chosen<'k>(
     }
     // What a single block touches is in the unit of the first blocks if it is one of them.
     let moved = |e: usize| used.iter().any(|(at, _)| at[e] != 0);
-    if let Some(e) = (0..kernel.grid.len()).find(|&e| moved(e) && !axes.contains(&Some(e))) {
+    let apart = (0..kernel.grid.len()).find(|&e| moved(e) && !axes.contains(&Some(e)));
+    if let Some(e) = apart.filter(|_| !copied) {
         if t.dir == TensorDir::In {
             // Blocks that one unit runs one after the other find in its banks what they share.
             let places = |l: &tile::PlaceLeaf| l.coord.is_some() && l.extent > 1 && l.stride > 0;
@@ -272,7 +280,7 @@ pub fn chosen<'k>(
         true => shape.iter().rposition(|&e| e != 1).unwrap_or_default(),
         false => shape.len().saturating_sub(1),
     };
-    Ok(Some(BlockParts { span: t.span, name: &t.name, shape: shape.to_vec(), sizes, lanes, axes }))
+    Ok(Some(BlockParts { span: t.span, name: &t.name, shape: shape.to_vec(), sizes, lanes, axes, copied }))
 }
 
 /// Whether there is a load into such a tile, or a store from one.
@@ -312,6 +320,40 @@ fn row_share(extent: i64, most: i64, last: bool) -> Option<i64> {
 }
 
 impl BlockParts<'_> {
+    /// The lines of what a single block has, and the bursts of each.
+    pub fn lines(&self) -> Option<(i64, i64)> {
+        let BlockParts { sizes, lanes, axes, .. } = self;
+        if axes.iter().any(Option::is_some) || sizes.is_empty() || sizes.contains(&0) {
+            return None;
+        }
+        let all = sizes.iter().try_fold(1i64, |n, size| n.checked_mul(*size))?;
+        Some((all / sizes[*lanes], (sizes[*lanes] + i64::from(LANES) - 1) / i64::from(LANES)))
+    }
+
+    /// All of it for a single block, from row 0 on: the first burst of each line in the window, then the second one.
+    pub fn interleave(&self, window: RowWindow, g: &Geometry) -> Option<ArrayPlacement> {
+        let (_, bursts) = self.lines()?;
+        let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); self.sizes.len()];
+        let mut step = 1;
+        for (d, &size) in self.sizes.iter().enumerate().rev() {
+            let size = u32::try_from(size).ok()?;
+            if d == self.lanes {
+                let each = (g.col / window.every).min(u32::try_from(bursts).ok()?);
+                let rows = u32::try_from(bursts).ok()?.div_ceil(each);
+                dims[d] = vec![
+                    Leaf { extent: size.min(LANES), coord: Coord::Byte, stride: 2 },
+                    Leaf { extent: each, coord: Coord::Col, stride: window.every },
+                    Leaf { extent: rows, coord: Coord::Row, stride: 1 },
+                ];
+            } else if size > 1 {
+                dims[d].push(Leaf { extent: size, coord: Coord::Col, stride: step });
+                step *= size;
+            }
+        }
+        let dims = dims.into_iter().map(pad).collect();
+        Some(ArrayPlacement { dims, row: 0, bank: window.bank, col: window.col, replicated: false })
+    }
+
     /// Parts in their units, from row 0 on: lanes, which are elements along one dimension, then columns of the window,
     /// then rows; a unit's further blocks behind the first, in the same row where there is room.
     ///
@@ -323,7 +365,7 @@ impl BlockParts<'_> {
         on: &tile::ElementPlacement,
         g: &Geometry,
     ) -> Res<ArrayPlacement> {
-        let BlockParts { span, name, shape, sizes, lanes: along, axes } = self;
+        let BlockParts { span, name, shape, sizes, lanes: along, axes, copied } = self;
         let (span, along) = (*span, *along);
         let columns = i64::from(window.columns);
         let mut dims: Vec<Vec<Leaf>> = vec![Vec::new(); sizes.len()];
@@ -368,7 +410,12 @@ impl BlockParts<'_> {
         if let Some((d, share)) = rows {
             place(share, false, &mut dims[d]).ok_or_else(many)?;
         }
-        for (d, &size) in sizes.iter().enumerate().rev() {
+        // Behind rows that lie beside each other come their next bursts, and not other rows: automatic indices go
+        // through all registers of the factors then.
+        let (first, others): (Vec<usize>, Vec<usize>) =
+            (0..sizes.len()).rev().partition(|d| rows.is_some() && *d == along);
+        for d in first.into_iter().chain(others) {
+            let size = sizes[d];
             let mut out = std::mem::take(&mut dims[d]);
             let size = match rows {
                 Some((own, share)) if own == d => size / share,
@@ -415,6 +462,6 @@ impl BlockParts<'_> {
             place(rounds, true, &mut dims[d]).ok_or_else(many)?;
         }
         let dims = dims.into_iter().map(pad).collect();
-        Ok(ArrayPlacement { dims, row: 0, bank: window.bank, col: window.col, replicated: false })
+        Ok(ArrayPlacement { dims, row: 0, bank: window.bank, col: window.col, replicated: *copied })
     }
 }

@@ -88,6 +88,9 @@ pub struct Choice {
     pub early: bool,
     /// In which order values are computed.
     pub order: ValueOrder,
+    /// Products of two bursts of the bank are part of a MAC, however few rows share a factor: one command for each, and
+    /// an instruction for each row, where eight products and eight sums are two commands and two instructions.
+    pub singly: bool,
 }
 
 /// In which order the values of a strip are computed.
@@ -98,17 +101,20 @@ pub enum ValueOrder {
     /// By the longest path to them from what is read: sums that grow side by side, such as those of the rows of a
     /// product, take one factor all together, so that it is brought once and not kept.
     Level,
+    /// By the longest path from them to what is stored: as by level, but what is stored as it is comes last, so that it
+    /// takes the registers of the factors.
+    Late,
     /// One store after the other, each value just before it is used: fewest are live at once, but equal operations
     /// stand apart.
     OnDemand,
 }
 
 impl Choice {
-    /// What is tried, in this order, for a block of so many stores.
-    pub fn all(stores: usize) -> Vec<Choice> {
+    /// What is tried, in this order, for a block of these stores, whose operands may be interleaved.
+    pub fn all(stores: &[Store], interleaved: bool) -> Vec<Choice> {
         let mut sizes = vec![2 * REGISTERS, REGISTERS, 4, 2, 1];
-        if stores > 2 * REGISTERS {
-            sizes.push(stores);
+        if stores.len() > 2 * REGISTERS {
+            sizes.push(stores.len());
         }
         let of_source = |sizes: &[usize]| -> Vec<(usize, bool, ValueOrder)> {
             sizes.iter().flat_map(|&stores| [true, false].map(|early| (stores, early, ValueOrder::Source))).collect()
@@ -118,10 +124,29 @@ impl Choice {
         };
         // Eight at once are one instruction, in whatever order their values are computed.
         let (wide, narrow) = sizes.split_at(2);
-        let all =
-            [of_source(wide), late(wide, ValueOrder::Level), of_source(narrow), late(&sizes, ValueOrder::OnDemand)];
-        all.concat().into_iter().map(|(stores, early, order)| Choice { stores, early, order }).collect()
+        // Sums of a few rows, and what is left of the same rows.
+        let few = match beside(stores) {
+            run if run < stores.len() && run < 2 * REGISTERS && run != REGISTERS => vec![run],
+            _ => Vec::new(),
+        };
+        let all = [
+            late(&few, ValueOrder::Level),
+            of_source(wide),
+            late(&wide[..1], ValueOrder::Late),
+            late(wide, ValueOrder::Level),
+            of_source(narrow),
+            late(&sizes, ValueOrder::OnDemand),
+        ];
+        let singly = if interleaved { late(&[few, wide.to_vec()].concat(), ValueOrder::Level) } else { Vec::new() };
+        let choice = |singly| move |(stores, early, order)| Choice { stores, early, order, singly };
+        singly.into_iter().map(choice(true)).chain(all.concat().into_iter().map(choice(false))).collect()
     }
+}
+
+/// How many stores, from the first one on, go to successive columns of a row.
+fn beside(stores: &[Store]) -> usize {
+    let follows = |two: &&[Store]| two[1].at == BankBurst { col: two[0].at.col + 1, ..two[0].at };
+    1 + stores.windows(2).take_while(follows).count()
 }
 
 /// Registers and scalars between strips.
@@ -137,6 +162,7 @@ pub struct Coder<'n> {
     uses: FxHashMap<NodeId, usize>,
     prefer: FxHashMap<NodeId, (u8, u8)>,
     fused: FxHashSet<NodeId>,
+    singly: bool,
     /// Any burst, for commands that only step.
     last: BankBurst,
     events: Vec<UnitEvent>,
@@ -166,6 +192,7 @@ pub fn round(
             uses: FxHashMap::default(),
             prefer: FxHashMap::default(),
             fused: FxHashSet::default(),
+            singly: choice.singly,
             last: strip[0].at,
             events: Vec::new(),
         };
@@ -211,6 +238,7 @@ impl Coder<'_> {
             ValueOrder::OnDemand => {}
             ValueOrder::Source => order.sort_unstable(),
             ValueOrder::Level => self.by_level(&mut order),
+            ValueOrder::Late => {}
         }
         // Products that become part of a MAC.
         for &id in &order {
@@ -220,7 +248,26 @@ impl Coder<'_> {
                 self.fused.insert(product);
             }
         }
+        if by == ValueOrder::Late {
+            self.by_distance(&mut order);
+        }
         order
+    }
+
+    /// Sorts values, operands first, by the longest path from them to a store, those that are sums before others.
+    fn by_distance(&self, order: &mut [NodeId]) {
+        let mut distances: FxHashMap<NodeId, u32> = FxHashMap::default();
+        order.sort_unstable();
+        for id in order.iter().rev() {
+            let own = distances.get(id).copied().unwrap_or(0);
+            for o in self.nodes.get(*id).operands() {
+                let distance = distances.entry(o).or_default();
+                *distance = (own + 1).max(*distance);
+            }
+        }
+        let distance = |id: &NodeId| std::cmp::Reverse(distances.get(id).copied().unwrap_or(0));
+        let sum = |id: &NodeId| matches!(self.nodes.get(*id), Node::Add(..));
+        order.sort_unstable_by_key(|id| (distance(id), !sum(id), *id));
     }
 
     /// Sorts values, operands first, by the longest path to them; equal ones as in the source.
@@ -240,7 +287,8 @@ impl Coder<'_> {
         // Of eight MACs at once, the source in GRF_A is one register, so it is what the host has brought, or what as
         // many sums take; the other one is the bank's. All else is faster as eight products and eight sums.
         let read = |n: NodeId| once(n) && self.is_bank(n);
-        let shared = |n: NodeId| self.is_bank(n) && self.uses.get(&n).is_some_and(|uses| *uses >= REGISTERS);
+        let least = if self.singly { 1 } else { REGISTERS };
+        let shared = |n: NodeId| self.is_bank(n) && self.uses.get(&n).is_some_and(|uses| *uses >= least);
         let host = |n: NodeId| matches!(self.nodes.get(n), Node::Host { .. }) || shared(n);
         let product = |n: NodeId| match self.nodes.get(n) {
             Node::Mul(p, q) => (read(p) && host(q)) || (read(q) && host(p)),
@@ -262,6 +310,8 @@ impl Coder<'_> {
         for s in strip {
             self.prefer.entry(s.node).or_insert((1, (s.at.col % 8) as u8));
         }
+        // Sums begin with a product that is none of a MAC, and go on with those that are.
+        let mut begins: FxHashSet<NodeId> = FxHashSet::default();
         for &id in order.iter().rev() {
             let node = self.nodes.get(id);
             let own = self.prefer.get(&id).copied();
@@ -269,32 +319,43 @@ impl Coder<'_> {
                 Node::Add(a, b) => self.mac(a, b).map(|(sum, _)| sum),
                 _ => None,
             };
+            begins.extend(sum);
+            let factors = self.fused.contains(&id) || begins.contains(&id);
             for o in node.operands() {
                 let wanted = match self.nodes.get(o) {
                     // Accumulators are in GRF_B.
                     Node::Bank { at, .. } if sum == Some(o) => Some((1, (at.col % 8) as u8)),
                     _ if sum == Some(o) => own.map(|p| (1, p.1)),
+                    // One after the other in the same register, so that instructions repeat.
+                    Node::Bank { .. } if self.singly && self.fused.contains(&id) => Some((0, 0)),
                     // The factor of a MAC with automatic indices.
-                    Node::Bank { .. } if self.fused.contains(&id) && self.uses[&o] > 1 => {
+                    Node::Bank { .. } if factors && self.uses[&o] > 1 => {
                         let read = |n: &NodeId| self.uses.get(n) == Some(&1);
                         let beside = node.operands().filter(read).find_map(|n| self.bank(n));
                         let index = beside.map(|at| (at.row & 1) << 2 | at.col >> 3 & 3);
                         index.map(|i| (0, i as u8))
                     }
+                    // No eight of an instruction begin with it.
+                    Node::Bank { at } if self.reads_apart(node, o, at) => own,
                     Node::Bank { at, .. } => Some((0, (at.col % 8) as u8)),
                     Node::Host { file_b, .. } => {
                         let beside = node.operands().find_map(|n| self.bank(n));
-                        let index = match (beside, self.fused.contains(&id)) {
+                        let shared = self.uses.get(&o).is_some_and(|uses| *uses >= REGISTERS);
+                        let index = match (beside, factors) {
+                            // The last product takes its factor's register.
+                            (Some(_), _) if shared && strip.iter().any(|s| s.node == id) => own.map(|p| p.1),
                             (Some(at), true) => Some(((at.row & 1) << 2 | at.col >> 3 & 3) as u8),
                             (Some(at), false) => Some((at.col % 8) as u8),
                             _ => own.map(|p| p.1),
                         };
                         index.map(|i| (u8::from(file_b), i))
                     }
-                    // Eight that read successive columns are one instruction.
-                    node => match self.column(node) {
-                        Some(col) => Some((own.map_or(1, |p| p.0), (col % 8) as u8)),
-                        None => own,
+                    // Eight that read successive columns are one instruction, but for a sum of those columns.
+                    operand => match self.column(operand) {
+                        Some(col) if self.column(node).is_none_or(|next| next % 8 == col % 8) => {
+                            Some((own.map_or(1, |p| p.0), (col % 8) as u8))
+                        }
+                        _ => own,
                     },
                 };
                 if let Some(wanted) = wanted {
@@ -302,6 +363,12 @@ impl Coder<'_> {
                 }
             }
         }
+    }
+
+    /// Whether an operation's other operand is a burst whose column has another register.
+    fn reads_apart(&self, node: Node, own: NodeId, at: BankBurst) -> bool {
+        let mut others = node.operands().filter(|o| *o != own);
+        others.any(|o| self.bank(o).is_some_and(|b| b.col % 8 != at.col % 8))
     }
 
     /// The column of a burst that an operation reads itself.
@@ -314,12 +381,12 @@ impl Coder<'_> {
 
     fn strip(&mut self, strip: &[Store], order: &[NodeId], early: bool) -> Tried {
         let stored = |id: NodeId| strip.iter().any(|s| s.node == id);
-        let overwritten = |at: BankBurst| strip.iter().any(|s| s.at == at);
         for &id in order {
             let span = self.nodes.span(id);
             match self.nodes.get(id) {
-                // What is stored as it is would be read when it is stored, which may be too late.
-                Node::Bank { at } if stored(id) && overwritten(at) => {
+                // What is stored as it is comes to a register first: its burst may be overwritten, and reads and writes
+                // in turns would wait for each other.
+                Node::Bank { .. } if stored(id) => {
                     self.value(id, span)?;
                 }
                 Node::Bank { .. } => {}

@@ -2,14 +2,19 @@
 //!
 //! Lanes go along k, so a product is the sums of rows of one operand times a row of the other. The operand in the banks
 //! has its lines in eights beside each other, and their sums lie in the lanes of a result; the host brings the other
-//! one, or a unit has computed it. What is computed with a result lies as the result does.
+//! one, or a unit has computed it. What is computed with a result lies as the result does. Where the host can bring
+//! neither, since the bytes of both go across k, every unit has a copy of the smaller one in its bank.
+//!
+//! A transposed tile is the same bursts read the other way: what is loaded for it lies so that its lanes are those of
+//! the result. A vector that each line of a tile is multiplied with, one element a line, stays with the host, which
+//! brings elements as scalars.
 
 use super::Res;
 use super::trace::is_down;
 use crate::eval::{BlockScalars, Visitor};
 use ptoc_diagnostics::Span;
 use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Stmt, Tile, TileRef, Value, ViewRef};
-use ptoc_isa::Sem;
+use ptoc_isa::{BinOp, Sem};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How tiles of a kernel lie, and what its products leave with the host.
@@ -19,6 +24,8 @@ pub struct Orientation {
     down: FxHashMap<Tile, bool>,
     /// Arrays that the host brings.
     host: FxHashSet<u32>,
+    /// Arrays of which every unit has a copy.
+    copied: FxHashSet<u32>,
 }
 
 /// Goes through a block for its numbers alone.
@@ -52,6 +59,10 @@ struct Product {
 struct Found<'k> {
     loads: Vec<Loaded<'k>>,
     products: Vec<Product>,
+    /// Tiles and what they are transposed from.
+    transposed: Vec<(Tile, Tile)>,
+    /// Products, and vectors of which each of their rows (`true`), or columns, takes an element.
+    factors: Vec<(Tile, Tile, bool)>,
     /// Tiles that lie alike, as their elements are computed one by one.
     alike: Vec<(Tile, Tile)>,
 }
@@ -61,7 +72,8 @@ impl Orientation {
     pub fn of_launch(kernel: &Kernel, numbers: &mut BlockScalars<'_>, first: Option<&Vec<i64>>) -> Res<Self> {
         let mut found = Found::default();
         find(&kernel.body, &mut found);
-        let (false, Some(first)) = (found.products.is_empty(), first) else { return Ok(Orientation::default()) };
+        let nothing = found.products.is_empty() && found.transposed.is_empty() && found.factors.is_empty();
+        let (false, Some(first)) = (nothing, first) else { return Ok(Orientation::default()) };
         numbers.block(first, &mut Passing)?;
         let number = |v: Value| numbers.data(v).is_none().then(|| numbers.index(v));
         let elements = |v: &ViewRef| {
@@ -90,20 +102,38 @@ impl Orientation {
             let column = kernel.tiles[p.right].ty.cols == 1;
             let may = [right.is_some() && beside(left, 1), left.is_some() && beside(right, 0)];
             // Which operand is larger is which has more lines: both have the same k.
+            let larger = column || lines(left) > lines(right);
             let of_left = match may {
-                [true, true] => column || lines(left) > lines(right),
-                [_, only_left] => only_left,
+                [false, true] => true,
+                [true, false] => false,
+                _ => larger,
             };
-            let kept = if of_left { right } else { left };
-            out.host.extend(kept.map(|v| v.tensor.as_u32()));
+            let kept = if of_left { right } else { left }.map(|v| v.tensor.as_u32());
+            let both = left.is_some() && right.is_some();
+            if both && may == [false; 2] {
+                out.copied.extend(kept)
+            } else {
+                out.host.extend(kept)
+            }
             out.down.insert(p.left, false);
             out.down.insert(p.right, true);
             out.down.entry(p.sums).or_insert(of_left);
+        }
+        for (to, from) in &found.transposed {
+            let down = *out.down.entry(*to).or_insert_with(|| is_down(&kernel.tiles[*to].ty));
+            out.down.entry(*from).or_insert(!down);
         }
         let fixed: Vec<(Tile, bool)> = out.down.iter().map(|(t, d)| (*t, *d)).collect();
         for tile in kernel.tiles.keys() {
             if let Some((_, down)) = fixed.iter().filter(|(t, _)| groups.same(*t, tile)).min_by_key(|(t, _)| *t) {
                 out.down.entry(tile).or_insert(*down);
+            }
+        }
+        for (product, vector, rows) in &found.factors {
+            // Where elements of the vector lie in lanes, they are multiplied lane by lane.
+            if out.is_down(kernel, *product) != *rows {
+                let of = found.loads.iter().filter(|l| l.tile == *vector);
+                out.host.extend(of.map(|l| l.view.tensor.as_u32()));
             }
         }
         out
@@ -122,6 +152,11 @@ impl Orientation {
     /// Whether the kernel has products.
     pub fn has_products(&self) -> bool {
         !self.down.is_empty()
+    }
+
+    /// Whether every unit has a copy of the array.
+    pub fn is_copied(&self, tensor: u32) -> bool {
+        self.copied.contains(&tensor)
     }
 
     /// Whether the host keeps the array, and brings what products take of it.
@@ -156,6 +191,15 @@ fn instruction<'k>(inst: &'k Inst, found: &mut Found<'k>) {
         (Sem::MatmulAcc, _, [d, c, a, b]) => {
             found.products.push(Product { sums: d.tile, left: a.tile, right: b.tile });
             found.alike.push((d.tile, c.tile));
+        }
+        (Sem::Transpose, _, [d, a]) => found.transposed.push((d.tile, a.tile)),
+        (Sem::RowExpandBinary(BinOp::Mul), _, [d, a, y]) => {
+            found.alike.push((d.tile, a.tile));
+            found.factors.push((d.tile, y.tile, true));
+        }
+        (Sem::ColExpandBinary(BinOp::Mul), _, [d, a, y]) => {
+            found.alike.push((d.tile, a.tile));
+            found.factors.push((d.tile, y.tile, false));
         }
         (
             Sem::Move

@@ -36,7 +36,7 @@ use ptoc_isa::{Loc, Reduce, Sem, Target};
 use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, StreamStep, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
-use row_sharing::Layouts;
+use row_sharing::{Layouts, LineOrder};
 use schedule::{ScheduledLaunch, ScheduledWork, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 use usage::Usage;
@@ -72,19 +72,24 @@ pub fn compile(
     let sums = count(&kernel.body, &|sem| matches!(sem, Sem::RowReduce(Reduce::Sum) | Sem::Matmul | Sem::MatmulAcc));
     // So are they for a single block, of which it is not said what its unit has and what the host brings.
     let compared = count(&kernel.body, &|sem| matches!(sem, Sem::Store)) > sums || blocks.len() == 1;
-    let ways: &[bool] = if sums > 0 { &[true, false] } else { &[false] };
+    let ways: &[LineOrder] = match (sums > 0, blocks.len()) {
+        (false, _) => &[LineOrder::Apart],
+        (true, 1) => &[LineOrder::Beside, LineOrder::Interleaved, LineOrder::Apart],
+        (true, _) => &[LineOrder::Beside, LineOrder::Apart],
+    };
     let mut refused = None;
     for together in [true, false] {
         for on in &choices {
-            let of = |beside| {
-                let layouts = Layouts { on, beside, orientation: &orientation, g: &g };
+            let of = |order| {
+                let layouts = Layouts { on, lines: order, orientation: &orientation, g: &g };
                 on_units(kernel, target, &mut numbers, &blocks, layouts, together, lines, rows)
             };
             let (mut best, mut failed) = (None, None);
             for made in ways.iter().copied().map(of) {
                 match made {
-                    Ok(made) if !compared => return Ok(made),
-                    Ok(made) => best = Some(made).into_iter().chain(best).min_by_key(LaunchFragment::clocks),
+                    Ok(None) => {}
+                    Ok(Some(made)) if !compared => return Ok(made),
+                    Ok(Some(made)) => best = Some(made).into_iter().chain(best).min_by_key(LaunchFragment::clocks),
                     Err(d) => failed = Some(d),
                 }
             }
@@ -125,6 +130,7 @@ impl LaunchFragment {
 }
 
 /// The launch with blocks on these units: one list of commands for all pseudo-channels, or for each of them its own.
+/// `None` if nothing there is to be interleaved.
 #[expect(clippy::too_many_arguments, reason = "what is known of a launch")]
 fn on_units(
     kernel: &Kernel,
@@ -135,13 +141,16 @@ fn on_units(
     together: bool,
     lines: Lines<'_>,
     rows: &FreeRows,
-) -> Res<LaunchFragment> {
+) -> Res<Option<LaunchFragment>> {
     let unit = UnitConfig::HbmPim(HbmPim::default());
     let Layouts { on, g, .. } = layouts;
     // As many vectors as were left of each file.
     let registers =
         [Loc::GrfA, Loc::GrfB].map(|file| (target.capacity(file) / ptoc_pim_stream::stream::BURST as u64) as usize);
     let places = places::plan(kernel, &unit, numbers, layouts, blocks, rows.clone())?;
+    if layouts.lines == LineOrder::Interleaved && !places.interleaved {
+        return Ok(None);
+    }
     // A unit's blocks in order.
     let mut dealt: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
     for (n, at) in blocks.iter().enumerate() {
@@ -187,7 +196,7 @@ fn on_units(
     }
     let usage = Usage::of((kernel, &places), dealt.values().map(Vec::len), actions.iter(), g);
     let made = piece(kernel, &places, &stored, lines, temps, actions);
-    Ok(LaunchFragment { usage: Some(usage), ..made })
+    Ok(Some(LaunchFragment { usage: Some(usage), ..made }))
 }
 
 fn geometry(kernel: &Kernel, target: &Target) -> Res<Geometry> {

@@ -6,7 +6,7 @@ use super::chosen::{chosen, touched};
 use super::congruent::Hull;
 use super::contraction::Orientation;
 use super::node::BankBurst;
-use super::row_sharing::{self, Layouts, RowWindow};
+use super::row_sharing::{self, Layouts, LineOrder, RowWindow};
 use super::schedule::Stored;
 use crate::eval::BlockScalars;
 use crate::rows::{FreeRows, reach};
@@ -75,6 +75,8 @@ pub struct Places {
     shapes: Vec<Vec<i64>>,
     /// Rows of the banks that no tensor has.
     pub free: Range<u32>,
+    /// What is read is interleaved.
+    pub interleaved: bool,
 }
 
 /// An element's place: its unit, burst and lane.
@@ -350,12 +352,13 @@ pub fn plan(
     }
     let (boxes, directions) = touched(kernel, layouts.orientation, numbers, &shapes, blocks)?;
     let orientation = layouts.orientation.clone();
-    let mut places = Places { g: *g, orientation, entries: Vec::new(), shapes: shapes.clone(), free: 0..0 };
+    let mut places =
+        Places { g: *g, orientation, entries: Vec::new(), shapes: shapes.clone(), free: 0..0, interleaved: false };
     let mut found: Vec<Option<(ArrayPlacement, Option<RowWindow>)>> = vec![None; shapes.len()];
     let mut operands = Vec::new();
     let elements = |shape: &[i64]| shape.iter().product::<i64>();
     // Blocks share nothing where there is one: what others would share is what is smaller.
-    let single = layouts.beside && blocks.len() == 1;
+    let single = layouts.lines == LineOrder::Beside && blocks.len() == 1;
     let read = kernel.tensors.values().zip(&shapes).filter(|(t, _)| t.dir == TensorDir::In);
     let largest = read.map(|(_, shape)| elements(shape)).max().unwrap_or(0);
     for ((id, t), shape) in kernel.tensors.iter().zip(&shapes) {
@@ -366,15 +369,34 @@ pub fn plan(
                 return room(t.span, message, "a unit has two banks: let extents along `bank` be even");
             };
             found[n] = Some((in_rows_of_its_own(t, n, placement, shape, &mut rows, g)?, None));
-        } else if t.dir == TensorDir::In && single && 2 * elements(shape) <= largest {
+        } else if t.dir == TensorDir::In
+            && single
+            && 2 * elements(shape) <= largest
+            && !layouts.orientation.is_copied(id.as_u32())
+        {
             // Of what is multiplied with the rows of another array, with the host.
         } else if let Some(parts) = chosen(kernel, (id, shape), (&boxes[n], directions[n]), blocks, layouts)? {
             let operand = row_sharing::Operand { tensor: n as u32, written: t.dir != TensorDir::In, parts };
+            // Copies are made row by row.
+            if operand.parts.copied && !(blocks.len() == 1 && layouts.lines == LineOrder::Interleaved) {
+                let window = RowWindow::whole(0, g);
+                let placement = operand.lay_out(window, layouts)?;
+                found[n] = Some((in_rows_of_its_own(t, n, placement, shape, &mut rows, g)?, Some(window)));
+                continue;
+            }
             match operand.resident(&rows, layouts)? {
                 Some((placement, window)) => found[n] = Some((placement, Some(window))),
                 None => operands.push(operand),
             }
         }
+    }
+    if layouts.lines == LineOrder::Interleaved
+        && blocks.len() == 1
+        && let Some(all) = row_sharing::interleaved(&operands, &mut rows, g)
+    {
+        places.interleaved = true;
+        operands.retain(|o| o.written);
+        all.into_iter().for_each(|(n, (p, window))| found[n as usize] = Some((p, Some(window))));
     }
     match row_sharing::shared(&operands, &mut rows, layouts)? {
         Some(all) => all.into_iter().for_each(|(n, (p, window))| found[n as usize] = Some((p, Some(window)))),

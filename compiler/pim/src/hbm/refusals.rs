@@ -113,6 +113,7 @@ fn instruction(kernel: &Kernel, inst: &Inst, span: Span) -> Option<Box<Diagnosti
         | Sem::Store
         | Sem::Expand
         | Sem::Move
+        | Sem::Transpose
         | Sem::ColExpand
         | Sem::RowExpand
         | Sem::Matmul

@@ -3,6 +3,9 @@
 //! To go on in another row costs PRE and ACT, and to turn from reads to writes costs as much as the data bus says. So
 //! what a launch reads lies in the even banks, operand beside operand in the same rows: one ACT serves all of them.
 //! What it writes lies in the odd banks, where a row stays open while the even one is read.
+//!
+//! A single block has both operands of its products in its banks. Sums of a few rows read them burst by burst in turns,
+//! so there the operands may be interleaved: the first burst of every line, then the second one.
 
 use super::Res;
 use super::chosen::BlockParts;
@@ -21,6 +24,19 @@ pub struct RowWindow {
     pub col: u32,
     /// How many.
     pub columns: u32,
+    /// After so many columns they come again; those of the row, where nothing is interleaved.
+    pub every: u32,
+}
+
+/// How the lines of what is read lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LineOrder {
+    /// One after the other.
+    Apart,
+    /// Up to eight beside each other, burst by burst, as a MAC with automatic indices goes through them.
+    Beside,
+    /// The lines of all operands beside each other, in as few rows as they fill.
+    Interleaved,
 }
 
 /// Arrays that share a row, at most: a quarter has the eight columns of an instruction with automatic indices.
@@ -29,13 +45,13 @@ const SHARES: u32 = 4;
 impl RowWindow {
     /// Whole rows of a bank.
     pub fn whole(bank: u32, g: &Geometry) -> RowWindow {
-        RowWindow { bank, col: 0, columns: g.col }
+        RowWindow { bank, col: 0, columns: g.col, every: g.col }
     }
 
     /// Windows beside each other for so many arrays, at most [`SHARES`].
     fn beside(arrays: usize, bank: u32, g: &Geometry) -> impl Iterator<Item = RowWindow> {
         let columns = (g.col / (arrays as u32).next_power_of_two()).max(1);
-        (0..).map(move |n| RowWindow { bank, col: n * columns, columns })
+        (0..).map(move |n| RowWindow { bank, col: n * columns, columns, every: g.col })
     }
 
     /// All windows that an array may have.
@@ -46,7 +62,7 @@ impl RowWindow {
 
     /// Whether the burst is in these columns.
     pub fn contains(&self, at: BankBurst) -> bool {
-        u32::from(at.odd) == self.bank && (self.col..self.col + self.columns).contains(&at.col)
+        u32::from(at.odd) == self.bank && (self.col..self.col + self.columns).contains(&(at.col % self.every))
     }
 }
 
@@ -58,8 +74,8 @@ pub type Windowed = (ArrayPlacement, RowWindow);
 pub struct Layouts<'l> {
     /// The unit of each block.
     pub on: &'l tile::ElementPlacement,
-    /// Eight rows of what is read lie beside each other.
-    pub beside: bool,
+    /// How lines lie.
+    pub lines: LineOrder,
     /// How tiles lie.
     pub orientation: &'l Orientation,
     /// The device.
@@ -80,7 +96,8 @@ pub struct Operand<'k> {
 impl Operand<'_> {
     /// The placement in a window, from row 0 on.
     pub fn lay_out(&self, window: RowWindow, layouts: Layouts<'_>) -> Res<ArrayPlacement> {
-        self.parts.lay_out((window, layouts.beside && !self.written), layouts.on, layouts.g)
+        let beside = layouts.lines == LineOrder::Beside && !self.written && !self.parts.copied;
+        self.parts.lay_out((window, beside), layouts.on, layouts.g)
     }
 
     /// The array where it lies already, if each block finds its part there.
@@ -100,6 +117,46 @@ impl Operand<'_> {
         }
         Ok(None)
     }
+}
+
+/// Interleaved places for what a single block reads, by number; `None` where it cannot be so, or a row would have less
+/// than two bursts of a line.
+pub fn interleaved(operands: &[Operand<'_>], rows: &mut FreeRows, g: &Geometry) -> Option<Vec<(u32, Windowed)>> {
+    let mut reads: Vec<(&Operand<'_>, u32, i64)> = Vec::new();
+    for operand in operands.iter().filter(|o| !o.written) {
+        let (lines, bursts) = operand.parts.lines()?;
+        reads.push((operand, u32::try_from(lines).ok()?, bursts));
+    }
+    let every = reads.iter().try_fold(0u32, |n, (_, lines, _)| n.checked_add(*lines))?;
+    let alike = reads.windows(2).all(|two| two[0].2 == two[1].2);
+    if reads.len() < 2 || !alike || 2 * every > g.col {
+        return None;
+    }
+    // What others are multiplied with comes first.
+    reads.sort_by_key(|(o, lines, _)| (*lines, o.tensor));
+    let mut out: Vec<(u32, Windowed)> = Vec::new();
+    let mut col = 0;
+    for (operand, lines, _) in reads {
+        let window = RowWindow { bank: 0, col, columns: lines, every };
+        out.push((operand.tensor, (operand.parts.interleave(window, g)?, window)));
+        col += lines;
+    }
+    // Where all of them lie so already, in the same rows, they stay.
+    let at = |(n, (placement, _)): &(u32, Windowed)| -> Vec<u32> {
+        let there = rows.known(*n).filter(|(shape, laid)| same(&laid.placement, placement, shape));
+        there.map(|(_, laid)| laid.placement.row).collect()
+    };
+    let known: Vec<Vec<u32>> = out.iter().map(at).collect();
+    let all = known.first().and_then(|first| first.iter().find(|row| known.iter().all(|k| k.contains(*row))));
+    let row = match all {
+        Some(row) => *row,
+        None => {
+            let needed = out.iter().map(|(_, (placement, _))| reach(placement)).max().unwrap_or(0);
+            rows.take(None, &ArrayPlacement::default(), needed)?
+        }
+    };
+    out.iter_mut().for_each(|(_, (placement, _))| placement.row = row);
+    Some(out)
 }
 
 /// Places with shared rows for the operands, by number; `None` if there are not as many rows in one piece.

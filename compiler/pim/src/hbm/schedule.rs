@@ -88,6 +88,7 @@ impl ScheduledLaunch<'_> {
             scalars: Scalars::default(),
             chosen: FxHashMap::default(),
             registers: self.registers,
+            interleaved: places.interleaved,
             parts: Vec::new(),
         };
         let mut waiting = Waiting::default();
@@ -186,6 +187,7 @@ struct Coding<'k> {
     /// By the number of a round's stores, how they are computed.
     chosen: FxHashMap<usize, Choice>,
     registers: [usize; 2],
+    interleaved: bool,
     parts: Vec<SchedulePart>,
 }
 
@@ -193,7 +195,8 @@ impl Coding<'_> {
     fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
         if !stores.is_empty() {
             let state = (&mut self.scalars, &mut self.chosen);
-            let coded = coded(self.kernel, &self.nodes, self.registers, stores, overwritten, state)?;
+            let unit = (self.registers, self.interleaved);
+            let coded = coded(self.kernel, &self.nodes, unit, stores, overwritten, state)?;
             self.parts.extend(coded.into_iter().map(SchedulePart::Strip));
         }
         Ok(())
@@ -367,7 +370,7 @@ fn in_turn(blocks: &[Vec<i64>]) -> String {
 }
 
 /// Ways to compute the stores of a round that are compared, at most.
-const COMPARED: usize = 6;
+const COMPARED: usize = 7;
 
 /// Whether the events open a row twice.
 fn opens_again(strips: &[Vec<UnitEvent>]) -> bool {
@@ -413,7 +416,7 @@ struct Coded {
 fn coded(
     kernel: &Kernel,
     nodes: &Nodes,
-    registers: [usize; 2],
+    (registers, interleaved): ([usize; 2], bool),
     stores: &[Store],
     overwritten: &FxHashSet<BankBurst>,
     (scalars, chosen): (&mut Scalars, &mut FxHashMap<usize, Choice>),
@@ -430,7 +433,7 @@ fn coded(
     let mut stores = Cow::Borrowed(stores);
     loop {
         let (mut best, mut compared): (Option<Coded>, usize) = (None, 0);
-        for choice in Choice::all(stores.len()) {
+        for choice in Choice::all(&stores, interleaved) {
             let mut now = *scalars;
             match code::round(nodes, registers, &stores, overwritten, &mut now, choice) {
                 Ok(events) => {

@@ -72,53 +72,51 @@ impl Tracer<'_> {
         let (whole, rest) = (cols / LANES, cols % LANES);
         let (mut sums, mut ends) = (Vec::new(), Vec::new());
         for i in rows {
-            let mut sum = self.nodes.intern(Node::Const(0), span);
+            let mut sum = None;
             for b in 0..whole {
                 let a = burst(self, i, b)?;
-                sum = self.add(sum, a, span);
+                sum = Some(self.after(sum, a, span));
             }
-            sums.push(sum);
-            // Of the last burst only some lanes count, so it is turned by itself.
+            sums.extend(sum);
+            // Of the last burst only some lanes count, so its elements are turned and added one by one.
             if rest > 0 {
                 ends.push(burst(self, i, whole)?);
             }
         }
-        let sums = if whole > 0 { self.turned(&sums, LANES, span) } else { Vec::new() };
-        let ends = if rest > 0 { self.turned(&ends, rest, span) } else { Vec::new() };
-        // A sum that began with +0 is never -0, so adding a lane without elements would change nothing.
-        let lanes: Vec<Option<NodeId>> = (0..LANES as usize)
-            .map(|l| match (sums.get(l), ends.get(l)) {
-                (Some(&a), Some(&b)) => Some(self.add(a, b, span)),
-                (None, Some(&b)) => Some(self.nodes.intern(Node::AddScalar(b, 0), span)),
-                (a, None) => a.copied(),
-            })
-            .collect();
-        Ok(self.tree(lanes, span))
+        let mut lanes = if whole > 0 { self.turned(&sums, LANES, span) } else { Vec::new() };
+        if rest > 0 {
+            lanes.extend(self.turned(&ends, rest, span));
+        }
+        Ok(self.chain(lanes, span))
     }
 
     /// The same of rows that lie in lanes already.
     fn down_sums(&mut self, x: &BurstWindow, b: u32, span: Span) -> Res<NodeId> {
-        let mut lanes = vec![None; LANES as usize];
-        for j in 0..x.rows {
-            let (a, lane) = (self.take(x, j, b, span)?, (j % LANES) as usize);
-            let sum = lanes[lane].unwrap_or_else(|| self.nodes.intern(Node::Const(0), span));
-            lanes[lane] = Some(self.add(sum, a, span));
+        let whole = x.rows - x.rows % LANES;
+        let mut lanes = Vec::new();
+        for l in 0..LANES.min(whole) {
+            let mut sum = None;
+            for j in (l..whole).step_by(LANES as usize) {
+                let a = self.take(x, j, b, span)?;
+                sum = Some(self.after(sum, a, span));
+            }
+            lanes.extend(sum);
         }
-        Ok(self.tree(lanes, span))
+        for j in whole..x.rows {
+            lanes.push(self.take(x, j, b, span)?);
+        }
+        Ok(self.chain(lanes, span))
     }
 
-    /// The sum of partial sums: a half to the other one, again and again.
-    fn tree(&mut self, mut lanes: Vec<Option<NodeId>>, span: Span) -> NodeId {
-        while lanes.len() > 1 {
-            let upper = lanes.split_off(lanes.len() / 2);
-            for (low, high) in lanes.iter_mut().zip(upper) {
-                *low = match (*low, high) {
-                    (Some(a), Some(b)) => Some(self.add(a, b, span)),
-                    (a, b) => a.or(b),
-                };
-            }
-        }
-        lanes[0].unwrap_or_else(|| self.nodes.intern(Node::Const(0), span))
+    /// A sum goes on with a term, or begins with it.
+    fn after(&mut self, sum: Option<NodeId>, term: NodeId, span: Span) -> NodeId {
+        sum.map_or(term, |sum| self.add(sum, term, span))
+    }
+
+    /// The sum of partial sums and single elements, one after the other; of none it is +0.
+    fn chain(&mut self, lanes: Vec<NodeId>, span: Span) -> NodeId {
+        let sum = lanes.into_iter().fold(None, |sum, lane| Some(self.after(sum, lane, span)));
+        sum.unwrap_or_else(|| self.nodes.intern(Node::Const(0), span))
     }
 
     /// Bursts, one a row, as bursts, one a lane.

@@ -16,7 +16,7 @@ use crate::advice;
 use crate::eval::{BlockScalars, Visitor};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
-use ptoc_isa::{Expr, Loc, Order, Reduce, Sem, TileType, UnOp};
+use ptoc_isa::{BinOp, Expr, Loc, Order, Reduce, Sem, TileType, UnOp};
 use ptoc_pim_stream::stream::BURST;
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -324,6 +324,18 @@ impl<'t> Tracer<'t> {
                 }
                 let name = row.name;
                 let reversed = inst.attrs.reversed;
+                if let (Sem::Transpose, None, None) = (row.sem, &y, s) {
+                    return self.transposed(&w, &x, span);
+                }
+                // Each line takes one element of a vector, as a scalar.
+                let scalars = match (row.sem, &y) {
+                    (Sem::RowExpandBinary(BinOp::Mul), Some(_)) => !w.down && !x.down,
+                    (Sem::ColExpandBinary(BinOp::Mul), Some(_)) => w.down && x.down,
+                    _ => false,
+                };
+                if let (true, Some(y)) = (scalars && (w.rows, w.cols) != (1, 1), &y) {
+                    return self.scaled(&w, [&x, y], row.name, span);
+                }
                 let sums = matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_));
                 let apart = |o: &BurstWindow| o.down != w.down && (o.rows, o.cols) != (1, 1);
                 if !sums && (apart(&x) || y.as_ref().is_some_and(apart)) {
@@ -347,7 +359,7 @@ impl<'t> Tracer<'t> {
                     ),
                     (Sem::RowExpandBinary(op), Some(y), None) if single || (w.down && x.down && y.down) => {
                         self.each(&w, span, |t, i, b| {
-                            let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, i, b, span)?);
+                            let (p, q) = (t.take(&x, i, b, span)?, t.take(&y, 0, b, span)?);
                             t.binary(op, p, q, name, span)
                         })
                     }
@@ -387,6 +399,36 @@ impl<'t> Tracer<'t> {
             }
             _ => self.lacks(span, row.name),
         }
+    }
+
+    /// A tile as its transposed one: the same bursts, if the lanes of both are the same elements.
+    fn transposed(&mut self, w: &BurstWindow, x: &BurstWindow, span: Span) -> Res {
+        if w.down == x.down && w.cols.max(w.rows) > 1 {
+            return self
+                .lacks(span, "TTRANS of a tile whose lanes another operation has: a lane does not reach others");
+        }
+        self.each(w, span, |t, i, b| t.take(x, i, b, span))
+    }
+
+    /// The lines of a tile, each times an element of a vector that the host brings.
+    fn scaled(&mut self, w: &BurstWindow, [x, y]: [&BurstWindow; 2], name: &str, span: Span) -> Res {
+        self.each(w, span, |t, i, b| {
+            let a = t.take(x, i, b, span)?;
+            let (row, col) = if y.rows == 1 { (0, i) } else { (i, 0) };
+            let factor = t.take(y, row, col / LANES, span)?;
+            let node = match t.nodes.get(factor) {
+                Node::Host { tensor, offset, .. } => {
+                    Node::MulElement { a, tensor, offset: offset + 2 * u64::from(col % LANES) }
+                }
+                Node::Const(c) => Node::MulScalar(a, c),
+                _ => {
+                    let what =
+                        format!("{name} with elements that units have in lanes: a lane does not reach other lanes");
+                    return t.lacks(span, &what);
+                }
+            };
+            Ok(t.nodes.intern(node, span))
+        })
     }
 
     /// A scalar as f16: the launch's, or an element that the host has before the units run.

@@ -2,8 +2,8 @@
 //!
 //! Units have no way from lane to lane, so sums of rows need the host's path: a unit stores 16 bursts of partial sums,
 //! the host reads them and writes them back turned, lane `l` of burst `i` as lane `i` of burst `l`, and the unit adds
-//! the turned bursts lane by lane. A slot is 16 such bursts of every unit and takes two rows of the even banks, above
-//! everything else: one for the bursts as they are stored, the next one for the turned ones. Many slots are turned at
+//! the turned bursts lane by lane. A slot is 16 such bursts of every unit, in the even banks above everything else:
+//! half a row for the bursts as they are stored, half of the next row for the turned ones. Many slots are turned at
 //! once, by a `move` of an array that is in the memory alone.
 
 use super::node::{BankBurst, NodeId};
@@ -14,6 +14,9 @@ use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::placement::{ArrayPlacement, Leaf};
 use ptoc_pim_stream::stream::{Action, Role, TensorDecl};
 use ptoc_tensor::DType;
+
+/// Slots of a row.
+const BESIDE: u32 = 2;
 
 /// Slots that wait to be turned.
 #[derive(Debug, Default)]
@@ -57,12 +60,13 @@ impl Turns {
 
     /// Where burst `n` of a slot is stored.
     pub fn stored(&self, slot: u32, n: u32) -> BankBurst {
-        BankBurst { odd: 0, row: self.row + 2 * slot, col: n }
+        BankBurst { odd: 0, row: self.row + 2 * (slot / BESIDE), col: slot % BESIDE * LANES + n }
     }
 
     /// Where the turned burst for a lane is.
     pub fn turned(&self, slot: u32, lane: u32) -> BankBurst {
-        BankBurst { odd: 0, row: self.row + 2 * slot + 1, col: lane }
+        let at = self.stored(slot, lane);
+        BankBurst { row: at.row + 1, ..at }
     }
 
     /// Whether it is a turned burst.
@@ -83,12 +87,14 @@ impl Turns {
 
     /// The first row that no slot needs.
     pub fn end(&self) -> u32 {
-        self.row + 2 * (self.before + self.slots.len() as u32)
+        self.row + 2 * (self.before + self.slots.len() as u32).div_ceil(BESIDE)
     }
 
-    /// Those of rounds before are turned now.
+    /// Those of rounds before are turned now. One that shares its row with the first of them is turned again: it gets
+    /// what it has.
     pub fn turn(&mut self) -> Turn {
-        let turn = Turn { row: self.row + 2 * self.done, slots: self.waiting() };
+        let first = self.done / BESIDE * BESIDE;
+        let turn = Turn { row: self.stored(first, 0).row, slots: self.before - first };
         self.done = self.before;
         if self.slots.is_empty() {
             (self.before, self.done) = (0, 0);
@@ -111,9 +117,10 @@ impl Turn {
             leaf(g.pch, Coord::Pch, 1),
             leaf(units.div_ceil(per_pch * g.pch), Coord::Channel, 1),
         ];
+        let slots = vec![leaf(BESIDE, Coord::Col, LANES), leaf(self.slots.div_ceil(BESIDE), Coord::Row, 2)];
         let size = DType::F16.size() as u32;
         let placement = |row, burst, lane| ArrayPlacement {
-            dims: vec![dealt.clone(), vec![leaf(self.slots, Coord::Row, 2)], vec![burst], vec![lane]],
+            dims: vec![dealt.clone(), slots.clone(), vec![burst], vec![lane]],
             row,
             replicated: false,
             ..ArrayPlacement::default()
