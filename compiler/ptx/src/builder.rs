@@ -118,8 +118,8 @@ impl Builder {
         self.setp(Cmp::Ne, Type::U32, low, Src::Imm(0))
     }
 
-    /// Two words of each of two neighbouring lanes, exchanged: the even one gets the first words of both, the odd one the
-    /// second ones.
+    /// Two words of each of two neighbouring lanes, exchanged: the even one gets the first words of both, the odd one
+    /// the second ones.
     pub fn exchanged(&mut self, [first, second]: [VReg; 2], odd: VReg) -> [VReg; 2] {
         let sent = self.selp(Type::B32, first, second, odd);
         let srcs = [sent.into(), Src::Imm(1), Src::Imm(31), Src::Imm(0xffff_ffff)];

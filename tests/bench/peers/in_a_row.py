@@ -72,18 +72,20 @@ def source(path):
 print(torch.__version__, torch.cuda.get_device_name())
 print("| work | ours, us | peer, us | ratio |")
 
-gemm = source("examples/gemm.tile").gemm_f16
-for n, tiles in ((2048, dict(BM=128, BN=256)), (4096, dict(BM=128, BN=256)), (8192, dict(BM=128, BN=256, CM=2))):
-    product = gemm(T=torch.bfloat16, **tiles)
+gemm = source("tests/bench/peers/products.tile").product
+for n, clusters in ((2048, 1), (4096, 1), (8192, 1), (8192, 2)):
+    for result in (torch.bfloat16, torch.float32):
+        product = gemm(R=result, CM=clusters)
 
-    def sets(n=n):
-        return [(uniform(n, n), uniform(n, n), torch.empty(n, n, device="cuda")) for _ in range(3)]
+        def sets(n=n, result=result):
+            return [(uniform(n, n), uniform(n, n), torch.empty(n, n, dtype=result, device="cuda")) for _ in range(3)]
 
-    def narrow(sets):
-        return [(a, b, c.bfloat16()) for a, b, c in sets]
+        def narrow(sets):
+            return [(a, b, c.bfloat16()) for a, b, c in sets]
 
-    # (Our result is f32, which cuBLAS has no product of bf16 for; it stores half as much.)
-    row(f"bf16 {n} cubed", lambda a, b, c: product(a, b, out=c), lambda a, b, c: torch.matmul(a, b, out=c), sets, narrow)
+        # cuBLAS has no product of bf16 whose results are f32.
+        name = f"bf16 {n} cubed, results {str(result)[6:]}, clusters of {clusters}"
+        row(name, lambda a, b, c, product=product: product(a, b, out=c), lambda a, b, c: torch.matmul(a, b, out=c), sets, narrow)
 
 quant = source("stdlib/quant.tile")
 for bits, program, rows, n, k in [

@@ -231,8 +231,8 @@ impl Code<'_> {
         Some(out)
     }
 
-    /// Words of two narrow numbers, four neighbours at once: neighbouring threads exchange words, so that the even one has
-    /// four numbers of eight columns, and the odd one four of the next eight. A warp then writes whole sectors.
+    /// Words of two narrow numbers, four neighbours at once: neighbouring threads exchange words, so that the even one
+    /// has four numbers of eight columns, and the odd one four of the next eight. A warp then writes whole sectors.
     fn store_quads(&mut self, regs: &[VReg], at: [VReg; 2], (column, valid): (VReg, Src), rows: [VReg; 2]) {
         let odd = self.b.is_odd(self.thread);
         let further = self.quad_offset(odd);

@@ -272,8 +272,8 @@ impl Gemm {
         }
     }
 
-    /// Narrow sums, four neighbours at once: a lane and the next one exchange words, so that the even one has four columns
-    /// of eight, and the odd one four of the next eight. A warp then writes whole sectors.
+    /// Narrow sums, four neighbours at once: a lane and the next one exchange words, so that the even one has four
+    /// columns of eight, and the odd one four of the next eight. A warp then writes whole sectors.
     fn store_quads(&mut self, results: &Results, sums: &[VReg]) {
         let result = self.plan.arrays[results.n].dtype;
         let thread = self.b.mov(Type::U32, Src::Special(Special::Tid));
