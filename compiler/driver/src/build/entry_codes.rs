@@ -11,6 +11,7 @@ pub(crate) struct EntryCode {
     /// The code.
     pub code: Code,
     /// How the text of launchers names its number: `@NAME@`.
+    #[cfg_attr(not(feature = "gpu"), expect(dead_code))]
     pub name: &'static str,
     /// What it means where the function runs on the host, if it returns it there.
     on_host: Option<&'static str>,
@@ -24,6 +25,7 @@ pub(crate) enum RunsOn {
     /// On the host's processor.
     Host,
     /// On a device.
+    #[cfg_attr(not(feature = "gpu"), expect(dead_code))]
     Device,
 }
 

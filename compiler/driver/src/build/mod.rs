@@ -16,7 +16,7 @@ mod pto;
 
 #[cfg(feature = "cpu")]
 pub use c::{CFunction, Misnamed};
-#[cfg(feature = "cpu")]
+#[cfg(all(feature = "cpu", feature = "gpu"))]
 pub(crate) use entry_codes::ENTRY_CODES;
 #[cfg(feature = "cpu")]
 pub use entry_codes::number;

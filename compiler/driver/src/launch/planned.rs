@@ -118,6 +118,7 @@ pub struct PlannedLaunch {
     /// That call and those of the programs around it, the innermost first; of a kernel by itself none.
     pub sites: Arc<[LaunchSite]>,
     /// Which of [`Session::origins`] it has, where other ways to write its kernel may be tried.
+    #[cfg_attr(not(feature = "pim"), expect(dead_code))]
     pub(crate) origin: Option<usize>,
 }
 
