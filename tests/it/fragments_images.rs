@@ -52,7 +52,8 @@ impl Convolution {
         let ([bm, bn, bk], pitch, dtype) = (self.block, self.pitch, self.dtype);
         let (rows, depth, pixels) = (self.rows(), self.depth(), self.pixels());
         format!(
-            "kernel unfolded(image: in {dtype}[B, {rows}, {pitch}], W: in {dtype}[{depth}, N], y: out f32[B, {pixels}, N])
+            "kernel unfolded(image: in {dtype}[B, {rows}, {pitch}], W: in {dtype}[{depth}, N],
+                y: out f32[B, {pixels}, N])
 {{
     grid (b in 0..B, m in tiles({pixels}, {bm}), n in tiles(N, {bn}));
     let channels = tiles(16, 16)[0];
