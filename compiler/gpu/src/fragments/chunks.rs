@@ -13,6 +13,9 @@ pub(super) const CHUNKS: u32 = PART / CHUNK;
 /// Bytes of an element.
 pub(super) const HALF: u64 = 2;
 
+/// Chunks of a thread whose loads are under way at once: as many as it has registers for.
+const AHEAD: u32 = 4;
+
 impl Code<'_> {
     /// Runs `body` for each chunk of the thread in a part with this many lines.
     pub(super) fn each_chunk(&mut self, lines: u32, body: impl FnOnce(&mut Self, VReg) -> Option<()>) -> Option<()> {
@@ -25,6 +28,44 @@ impl Code<'_> {
         self.b.push(Ptx::Arith(Arith::Add, Type::U32), &[chunk], &[chunk.into(), Src::Imm(GROUP.into())]);
         self.b.bra(head);
         self.b.place(end);
+        Some(())
+    }
+
+    /// The predicate that two numbers of bytes, addresses or distances, are multiples of a chunk's.
+    pub(super) fn are_chunks(&mut self, a: VReg, b: VReg) -> VReg {
+        let all = self.b.arith(Arith::Or, Type::B64, &[a.into(), b.into()]);
+        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(u64::from(CHUNK) * HALF - 1)]);
+        self.b.setp(Cmp::Eq, Type::B64, low, Src::Imm(0))
+    }
+
+    /// Brings all chunks of a part at `to` as vectors, some of a thread under way at once: `source` gives the address
+    /// of a chunk, by its line and its place in the line, and the predicate that there is one; else it is zeros. A line
+    /// is eight neighbouring threads'.
+    pub(super) fn each_vector(
+        &mut self,
+        (to, lines): (VReg, u32),
+        mut source: impl FnMut(&mut Self, [VReg; 2]) -> Option<(VReg, VReg)>,
+    ) -> Option<()> {
+        let count = (lines * CHUNKS).div_ceil(GROUP);
+        for first in (0..count).step_by(AHEAD as usize) {
+            let mut loaded = Vec::new();
+            for n in first..count.min(first + AHEAD) {
+                let chunk = self.u32(Arith::Add, self.thread, n * GROUP);
+                let [line, of_line, place] = self.place_of_chunk(to, chunk);
+                let (from, there) = source(self, [line, of_line])?;
+                let words: Vec<VReg> = (0..4).map(|_| self.b.mov(Type::U32, Src::Imm(0))).collect();
+                self.b.guard = Some((there, true));
+                self.b.push(Ptx::Ld(Space::Global, Type::B32), &words, &[Src::Addr(Address::at(from))]);
+                self.b.guard = None;
+                let exists = self.b.setp(Cmp::Lt, Type::U32, line, Src::Imm(lines.into()));
+                loaded.push((place, words, exists));
+            }
+            for (place, words, exists) in loaded {
+                self.b.guard = Some((exists, true));
+                self.store_chunk(place, &words);
+                self.b.guard = None;
+            }
+        }
         Some(())
     }
 

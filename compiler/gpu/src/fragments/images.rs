@@ -1,12 +1,11 @@
 //! Parts of unfolded images, which the producer's threads bring: of every eight channels of a tap the place in the
 //! image, zeros beyond its edges (implicit GEMM).
 
+use super::Code;
 use super::chunks::{CHUNK, CHUNKS, HALF};
-use super::rows::AHEAD;
-use super::{Code, GROUP};
 use ptoc_ir::tile::Value;
 use ptoc_opt::fragments::Image;
-use ptoc_ptx::{Address, Arith, Cmp, Op as Ptx, Round, Space, Src, Type, VReg};
+use ptoc_ptx::{Arith, Cmp, Round, Src, Type, VReg};
 
 /// What all chunks of a thread in a part have in common: each is of the same tap.
 struct Tap {
@@ -37,15 +36,10 @@ impl Code<'_> {
         let lines = self.rings[ring].lines;
         let tap = self.tap(ring, image, (from, to))?;
         // Vectors, where pixels lie at multiples of 16 bytes.
-        let all = self.b.arith(Arith::Or, Type::B64, &[tap.array.into(), tap.pitch.into()]);
-        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(15)]);
-        let aligned = self.b.setp(Cmp::Eq, Type::B64, low, Src::Imm(0));
+        let aligned = self.are_chunks(tap.array, tap.pitch);
         let (elements, done) = (self.b.label(), self.b.label());
         self.b.bra_if(aligned, false, elements);
-        let count = (lines * CHUNKS).div_ceil(GROUP);
-        for n in (0..count).step_by(AHEAD as usize) {
-            self.pixels(&tap, (n, AHEAD.min(count - n), lines));
-        }
+        self.each_vector((tap.to, lines), |c, [line, _]| Some(c.pixel(&tap, line)))?;
         self.b.bra(done);
         self.b.place(elements);
         self.each_chunk(lines, |c, chunk| {
@@ -63,15 +57,8 @@ impl Code<'_> {
     /// The tap of a thread's chunks, which are as far from each other as a line is long.
     fn tap(&mut self, ring: usize, image: &Image, (from, to): (u32, VReg)) -> Option<Tap> {
         let base = self.tensors[self.plan.loads[ring].tensor as usize];
-        let [plane, kernel, stride, pad, at] =
-            [image.plane, image.kernel, image.stride, image.pad, image.at].map(|pair| pair.map(|v| self.small(v)));
-        let [plane, kernel, stride, pad, at] = [
-            [plane[0]?, plane[1]?],
-            [kernel[0]?, kernel[1]?],
-            [stride[0]?, stride[1]?],
-            [pad[0]?, pad[1]?],
-            [at[0]?, at[1]?],
-        ];
+        let (plane, kernel) = (self.smalls(image.plane)?, self.smalls(image.kernel)?);
+        let (stride, pad, at) = (self.smalls(image.stride)?, self.smalls(image.pad)?, self.smalls(image.at)?);
         let of_line = self.u32(Arith::And, self.thread, CHUNKS - 1);
         let first = self.u32(Arith::Shl, of_line, CHUNK.ilog2());
         let first = self.u32(Arith::Add, first, from);
@@ -107,27 +94,6 @@ impl Code<'_> {
         Some(Tap { to, array, pitch, group, away, there, row: at[0], width, plane, stride, lines })
     }
 
-    /// Some chunks of a thread, all loads in front of all stores.
-    fn pixels(&mut self, tap: &Tap, (first, count, lines): (u32, u32, u32)) {
-        let mut loaded = Vec::new();
-        for n in first..first + count {
-            let chunk = self.u32(Arith::Add, self.thread, n * GROUP);
-            let [line, _, place] = self.place_of_chunk(tap.to, chunk);
-            let (at, there) = self.pixel(tap, line);
-            let words: Vec<VReg> = (0..4).map(|_| self.b.mov(Type::U32, Src::Imm(0))).collect();
-            self.b.guard = Some((there, true));
-            self.b.push(Ptx::Ld(Space::Global, Type::B32), &words, &[Src::Addr(Address::at(at))]);
-            self.b.guard = None;
-            let exists = self.b.setp(Cmp::Lt, Type::U32, line, Src::Imm(lines.into()));
-            loaded.push((place, words, exists));
-        }
-        for (place, words, exists) in loaded {
-            self.b.guard = Some((exists, true));
-            self.store_chunk(place, &words);
-            self.b.guard = None;
-        }
-    }
-
     /// The address of what a tap meets at a line, and the predicate that it is inside of the image.
     fn pixel(&mut self, tap: &Tap, line: VReg) -> (VReg, VReg) {
         let long = self.long(line);
@@ -160,5 +126,10 @@ impl Code<'_> {
             Src::Reg(reg) => self.b.cvt(Type::U32, Type::U64, Round::None, reg).into(),
             number => number,
         })
+    }
+
+    /// Two of them.
+    fn smalls(&mut self, [a, b]: [Value; 2]) -> Option<[Src; 2]> {
+        Some([self.small(a)?, self.small(b)?])
     }
 }

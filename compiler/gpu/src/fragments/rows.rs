@@ -1,15 +1,12 @@
 //! Rows that a table lists: those of a left operand, which the producer's threads bring, zeros where there is none, and
 //! those of a result, which consumers store where the table says.
 
-use super::chunks::{CHUNK, CHUNKS, HALF};
-use super::{Code, GROUP};
+use super::Code;
+use super::chunks::{CHUNK, HALF};
 use ptoc_ir::tile::{Copy, TensorId};
 use ptoc_opt::fragments::{PART, ScatteredRows, TableRows, scattered};
 use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Round, Shfl, Space, Src, Type, VReg};
 use ptoc_tensor::DType;
-
-/// Chunks of a thread whose loads are under way at once: as many as it has registers for.
-pub(super) const AHEAD: u32 = 4;
 
 /// Lanes of a warp, and all of them as a mask.
 const LANES: u32 = 32;
@@ -48,18 +45,17 @@ impl Code<'_> {
             extent: self.long_reg(extent),
         };
         // Vectors, where rows lie at multiples of 16 bytes and have all elements of the part.
-        let all = self.b.arith(Arith::Or, Type::B64, &[array.into(), pitch.into()]);
-        let low = self.b.arith(Arith::And, Type::B64, &[all.into(), Src::Imm(15)]);
-        let aligned = self.b.setp(Cmp::Eq, Type::B64, low, Src::Imm(0));
+        let aligned = self.are_chunks(array, pitch);
         let whole = self.b.setp(Cmp::Ge, Type::S64, part.valid[1], Src::Imm(u64::from(from + PART)));
         let vectors = self.b.arith(Arith::And, Type::Pred, &[aligned.into(), whole.into()]);
         let (elements, done) = (self.b.label(), self.b.label());
         self.b.bra_if(vectors, false, elements);
-        // A line is eight neighbouring threads'.
-        let count = (lines * CHUNKS).div_ceil(GROUP);
-        for n in (0..count).step_by(AHEAD as usize) {
-            self.gather_vectors(rows, &part, (n, AHEAD.min(count - n), lines))?;
-        }
+        self.each_vector((to, lines), |c, [line, of_line]| {
+            let (row, there) = c.listed_row(rows, &part, line)?;
+            let bytes = c.u32(Arith::Shl, of_line, (CHUNK * HALF as u32).ilog2());
+            let bytes = c.long(bytes);
+            Some((c.b.arith(Arith::Add, Type::U64, &[row.into(), bytes.into()]), there))
+        })?;
         self.b.bra(done);
         self.b.place(elements);
         self.gather_elements(rows, &part, lines)?;
@@ -94,32 +90,7 @@ impl Code<'_> {
         }
     }
 
-    /// Some chunks of a thread, all loads in front of all stores.
-    fn gather_vectors(&mut self, rows: &TableRows, part: &Part, (first, count, lines): (u32, u32, u32)) -> Option<()> {
-        let mut loaded = Vec::new();
-        for n in first..first + count {
-            let chunk = self.u32(Arith::Add, self.thread, n * GROUP);
-            let [line, of_line, place] = self.place_of_chunk(part.to, chunk);
-            let (row, there) = self.listed_row(rows, part, line)?;
-            let bytes = self.u32(Arith::Shl, of_line, (CHUNK * HALF as u32).ilog2());
-            let bytes = self.long(bytes);
-            let from = self.b.arith(Arith::Add, Type::U64, &[row.into(), bytes.into()]);
-            let words: Vec<VReg> = (0..4).map(|_| self.b.mov(Type::U32, Src::Imm(0))).collect();
-            self.b.guard = Some((there, true));
-            self.b.push(Ptx::Ld(Space::Global, Type::B32), &words, &[Src::Addr(Address::at(from))]);
-            self.b.guard = None;
-            let exists = self.b.setp(Cmp::Lt, Type::U32, line, Src::Imm(lines.into()));
-            loaded.push((place, words, exists));
-        }
-        for (place, words, exists) in loaded {
-            self.b.guard = Some((exists, true));
-            self.store_chunk(place, &words);
-            self.b.guard = None;
-        }
-        Some(())
-    }
-
-    /// The same element by element.
+    /// The rows of a part, element by element.
     fn gather_elements(&mut self, rows: &TableRows, part: &Part, lines: u32) -> Option<()> {
         self.each_chunk(lines, |c, chunk| {
             let [line, of_line, place] = c.place_of_chunk(part.to, chunk);

@@ -2,7 +2,7 @@
 
 use super::arguments::{Major, OperandSide, PART, ROW};
 use super::{CONSUMER, Gemm};
-use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Special, Src, Type, VReg, Wgmma};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Label, Op as Ptx, Round, Sm90, Space, Src, Type, VReg, Wgmma};
 use ptoc_tensor::DType;
 
 /// Bytes of the depth of an instruction, and lines of factors of 16 bits.
@@ -276,8 +276,7 @@ impl Gemm {
     /// columns of eight, and the odd one four of the next eight. A warp then writes whole sectors.
     fn store_quads(&mut self, results: &Results, sums: &[VReg]) {
         let result = self.plan.arrays[results.n].dtype;
-        let thread = self.b.mov(Type::U32, Src::Special(Special::Tid));
-        let odd = self.b.is_odd(thread);
+        let odd = self.odd();
         let [none, further, bytes] = [0, 6, 12].map(|n| self.b.mov(Type::U64, Src::Imm(n)));
         let (columns, bytes) = (self.b.selp(Type::B64, further, none, odd), self.b.selp(Type::B64, bytes, none, odd));
         let column = self.b.arith(Arith::Add, Type::U64, &[results.column.into(), columns.into()]);

@@ -66,9 +66,9 @@ impl Gemm {
     /// The elements of a lane.
     pub(super) fn epilogue(&mut self, module: &Module, f: &Fragment, sums: &[VReg]) {
         let mut e = Emit::new(module, self.plan.threads(), Homes::new(module, 0));
-        let arrays: Vec<LaneArray> = (0..module.tensors.len()).map(|n| self.lane_array(n, f)).collect();
-        let fast = self.inside_and_aligned(f, &arrays);
         let odd = self.odd();
+        let arrays: Vec<LaneArray> = (0..module.tensors.len()).map(|n| self.lane_array(n, f, odd)).collect();
+        let fast = self.inside_and_aligned(f, &arrays);
         std::mem::swap(&mut self.b, &mut e.b);
         for (n, param) in module.block.params.iter().enumerate() {
             let value = e.b.ld(Space::Param, Type::U64, Address::param((self.params + n) as u32));
@@ -102,14 +102,13 @@ impl Gemm {
         std::mem::swap(&mut self.b, &mut work.e.b);
     }
 
-    fn lane_array(&mut self, n: usize, f: &Fragment) -> LaneArray {
+    fn lane_array(&mut self, n: usize, f: &Fragment, odd: VReg) -> LaneArray {
         let [down, along] = self.arrays[n].1;
         let at = self.array_at(n, f);
         let below = self.b.arith(Arith::Shl, Type::B64, &[down.into(), Src::Imm(3)]);
         let below = self.u64(Arith::Add, at, below);
         let (plan, at) = (self.plan.arrays[n].clone(), [at, below]);
         let quads = (plan.size() == NARROW).then(|| {
-            let odd = self.odd();
             let [none, further] = [0, 12].map(|n| self.b.mov(Type::U64, Src::Imm(n)));
             let further = self.b.selp(Type::B64, further, none, odd);
             at.map(|at| self.u64(Arith::Add, at, further))
@@ -117,7 +116,8 @@ impl Gemm {
         LaneArray { plan, at, along, quads }
     }
 
-    fn odd(&mut self) -> VReg {
+    /// The predicate that a lane is an odd one.
+    pub(super) fn odd(&mut self) -> VReg {
         let thread = self.b.mov(Type::U32, Src::Special(Special::Tid));
         self.b.is_odd(thread)
     }
