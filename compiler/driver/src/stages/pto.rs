@@ -30,20 +30,18 @@ pub struct Cpp {
 /// The kernel in C++, in the form of the session's level. `launcher` is the name of the function that runs it.
 pub fn cpp(session: &mut Session, placed: &PlacedKernel, launcher: Option<&str>) -> Result<Cpp, Failed> {
     let level = session.pto_level.unwrap_or(Level::Explicit);
-    if level == Level::Placed {
-        let message = "C++ has two forms, with addresses and flags or without both: levels 3 and 2";
-        return session.fail(Diagnostic::error(codes::PTO_CPP_UNSAID, placed.kernel.span, message));
-    }
+    let form = match level {
+        Level::Explicit => "Manual form: tiles have the addresses of the plan, flags and barriers order the pipes.",
+        Level::Automatic => "Automatic form: whoever compiles it places the tiles and orders the pipes.",
+        Level::Placed => {
+            let message = "C++ has two forms, with addresses and flags or without both: levels 3 and 2";
+            return session.fail(Diagnostic::error(codes::PTO_CPP_UNSAID, placed.kernel.span, message));
+        }
+    };
     let module = tree(session, placed, Form::Cpp, level)?;
     let (name, source) = (&placed.kernel.name, session.sources.name(placed.kernel.span.file));
     let target = session.target.name.clone();
     let about = format!("Kernel {name} of {}, for {target}.", last_name(source));
-    let form = match level {
-        Level::Explicit => "Manual form: tiles have the addresses of the plan, flags and barriers order the pipes.",
-        Level::Automatic | Level::Placed => {
-            "Automatic form: whoever compiles it places the tiles and orders the pipes."
-        }
-    };
     let made = format!("Made by ptoc {}.", env!("CARGO_PKG_VERSION"));
     let head = [about.clone(), form.to_owned(), made];
     let own = format!("launch_{name}");
