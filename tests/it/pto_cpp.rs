@@ -115,13 +115,15 @@ fn order<'t>(text: &'t str, words: &[(&str, &'static str)]) -> Vec<&'static str>
 fn order_is_that_of_level_3() {
     let in_cpp = [("set_flag(", "set"), ("wait_flag(", "wait"), ("pipe_barrier(", "barrier")];
     let in_text = [("pto.set_flag", "set"), ("pto.wait_flag", "wait"), ("pto.barrier", "barrier")];
-    for (file, kernel) in [("gemm.tile", "gemm"), ("softmax.tile", "softmax_long"), ("rope.tile", "rope_halves")] {
+    let kernels =
+        [("gemm.tile", "gemm", "a2a3"), ("softmax.tile", "softmax_long", "a2a3"), ("rope.tile", "rope_halves", "a5")];
+    for (file, kernel, target) in kernels {
         let path = example(file);
         let source = std::fs::read_to_string(&path).expect("readable");
-        let text = made(&path, source, kernel, "a2a3", Stage::Pto, Level::Explicit).expect("it can be said");
+        let text = made(&path, source, kernel, target, Stage::Pto, Level::Explicit).expect("it can be said");
         let wanted = order(&text, &in_text);
         assert!(wanted.len() > 4, "{file} {kernel}");
-        assert_eq!(order(&cpp(file, kernel, "a2a3", Level::Explicit), &in_cpp), wanted, "{file} {kernel}");
+        assert_eq!(order(&cpp(file, kernel, target, Level::Explicit), &in_cpp), wanted, "{file} {kernel}");
     }
 }
 

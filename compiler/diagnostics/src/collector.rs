@@ -46,8 +46,7 @@ impl Diagnostics {
         Diagnostics::default()
     }
 
-    /// Edits of this file are left out: a translation of it was checked, and they are in that one's words. `words` puts
-    /// the rest into words of the file.
+    /// A translation of this file was checked: `words` puts what was found into words of the file.
     pub fn translated(&mut self, file: crate::FileId, words: fn(&mut Diagnostic)) {
         self.translated.insert(file, words);
     }
@@ -55,7 +54,6 @@ impl Diagnostics {
     /// Adds one unless it is a repetition. Says whether it was added.
     pub fn push(&mut self, mut diagnostic: Diagnostic) -> bool {
         if let Some(words) = diagnostic.span.and_then(|span| self.translated.get(&span.file)) {
-            diagnostic.fixes.clear();
             words(&mut diagnostic);
         }
         let place = diagnostic.span.ok_or_else(|| diagnostic.message.clone());

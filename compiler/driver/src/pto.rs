@@ -55,8 +55,12 @@ pub fn other_target(file: FileId, text: &str, target: &str) -> Option<Diagnostic
     })
 }
 
-/// Says what was found in the translation of a text in words of the text: it declares no directions.
+/// Says what was found in the translation of a text in words of the text: it declares no directions. Repairs of the
+/// translation's words are left out; those of the text's own codes speak of the text.
 pub fn in_words_of_the_text(d: &mut Diagnostic) {
+    if !d.code.info().name.starts_with("pto_") {
+        d.fixes.clear();
+    }
     const DECLARED: &str = "declared `out`: it has no values before the launch";
     const GIVEN: &str = "where nothing is stored an array keeps its contents: `ptoc run --in NAME=F.npy` gives them";
     for label in d.labels.iter_mut().map(|l| &mut l.message).chain([&mut d.label]) {

@@ -25,6 +25,7 @@ pub mod origins;
 mod parse;
 mod print;
 pub mod read;
+mod row_views;
 pub mod tree;
 pub mod types;
 pub mod verify;

@@ -1,6 +1,7 @@
 //! What a tree has to be beyond its syntax: values are defined once and before their use, operands have the types that
 //! the text says, and blocks end as they must.
 
+pub(crate) mod constraints;
 mod contracts;
 mod numbers;
 mod rules;
@@ -16,8 +17,18 @@ use std::collections::BTreeMap;
 /// The functions of a module by their names, the first one of each.
 type Functions<'m> = BTreeMap<&'m str, &'m Function>;
 
+/// The target that a module names, if it does.
+fn arch_of(module: &Module) -> Option<constraints::Arch> {
+    let attr = module.attrs.iter().find(|a| a.name == "pto.target_arch")?;
+    match attr.value.as_ref()? {
+        AttrValue::Str(name) => Some(constraints::Arch::named(name.trim_matches('"'))),
+        _ => None,
+    }
+}
+
 /// What is wrong with a module, at most one error a function.
 pub fn check(module: &Module) -> Vec<Diagnostic> {
+    let arch = arch_of(module);
     let functions = module.functions();
     let mut by_name = Functions::new();
     for f in &functions {
@@ -35,7 +46,7 @@ pub fn check(module: &Module) -> Vec<Diagnostic> {
             }
         }
         let mut checker =
-            Checker { functions: &by_name, constants: FxHashMap::default(), scopes: vec![FxHashMap::default()] };
+            Checker { functions: &by_name, arch, constants: FxHashMap::default(), scopes: vec![FxHashMap::default()] };
         if let Err(d) = checker.function(f) {
             out.push(*d);
         }
@@ -56,6 +67,8 @@ struct Definition {
 
 struct Checker<'m> {
     functions: &'m Functions<'m>,
+    /// The target, if the module names it.
+    arch: Option<constraints::Arch>,
     /// Constants that are whole numbers.
     constants: FxHashMap<Word, i128>,
     /// What is defined, inner regions last.
@@ -131,6 +144,7 @@ impl Checker<'_> {
         }
         rules::check(op, &types, self.functions, &self.constants)?;
         contracts::check(op, &types)?;
+        constraints::check(op, &types, self.arch, constraints::Text::Read)?;
         if let Some(n) = op.attr("value").and_then(|a| a.value.as_ref()?.int()) {
             self.constants.extend(op.results.iter().map(|r| (r.name.clone(), n)));
         }

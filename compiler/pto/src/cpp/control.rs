@@ -50,13 +50,7 @@ impl Printer<'_> {
                 Ok(())
             }
             "pto.subset" => self.subset(op),
-            "pto.treshape" => {
-                let (name, ty) = self.result(op)?;
-                let Type::TileBuf(ty) = ty else { return unsaid(op.span, "another shape of this") };
-                self.line(format!("{} {name};", types::tile(&ty, op.span)?));
-                self.line(format!("TRESHAPE({name}, {});", self.operand(op, "src")?));
-                Ok(())
-            }
+            "pto.treshape" => self.reshape(op),
             "pto.set_validshape" => {
                 let (rows, cols) = (self.operand(op, "valid_row")?, self.operand(op, "valid_col")?);
                 self.line(format!("{}.SetValidShape({rows}, {cols});", self.operand(op, "source")?));

@@ -6,8 +6,7 @@ use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::ops::Dps;
 use crate::tree::{Op, Operand};
-use crate::types::{Major, TileBuf, Type};
-use ptoc_isa::{InstrId, Sem};
+use crate::types::Type;
 
 /// Operations whose tiles in these slots have one type.
 const ONE_TYPE: [(&str, &[&str]); 5] = [
@@ -31,7 +30,6 @@ impl Printer<'_> {
         }
         self.alike(op)?;
         self.buffers(op)?;
-        let columns = self.columns(op, &operands)?;
         let mut args = Vec::new();
         for operand in &operands {
             let name = &operand.value.name;
@@ -40,10 +38,6 @@ impl Printer<'_> {
                     let moved = tile.as_ref().filter(|_| !matches!(op.row.name, "pto.mgather" | "pto.mscatter"));
                     self.global_tensor(name, moved, op.span)?
                 }
-                Some(Type::TileBuf(_)) if columns => match self.turned(name, op.span)? {
-                    Some(turned) => turned,
-                    None => self.value(name),
-                },
                 _ => self.value(name),
             });
         }
@@ -98,20 +92,6 @@ impl Printer<'_> {
             return unsaid(op.span, format!("`{name}` by a pattern into a tile whose columns are not all valid"));
         }
         Ok(())
-    }
-
-    /// Whether it computes element by element, and all of its tiles are column-major.
-    fn columns(&self, op: &Op, operands: &[&Operand]) -> Res<bool> {
-        let by_element = |i: InstrId| i.get().sem != Sem::Transpose && i.get().sem.expr().is_some();
-        let types = operands.iter().filter_map(|o| self.types.get(&o.value.name));
-        let tiles: Vec<&TileBuf> =
-            types.filter_map(|ty| if let Type::TileBuf(t) = ty { Some(&**t) } else { None }).collect();
-        let Some(first) = tiles.first() else { return Ok(false) };
-        let alike = |t: &&TileBuf| {
-            let column = t.blayout == Major::Col && t.slayout.is_none();
-            column && (t.rows, t.cols) == (first.rows, first.cols)
-        };
-        Ok(op.row.instr.is_some_and(by_element) && tiles.iter().all(alike))
     }
 
     /// The function with the arguments of its template; arguments that are no operands are added.

@@ -41,32 +41,21 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// A tile with rows for columns, on the same bytes: the headers compute element by element in row-major tiles
-    /// alone.
-    pub(super) fn turned(&mut self, name: &Word, span: Span) -> Res<Option<String>> {
-        let ty = self.tile_type(name, span)?;
-        if ty.blayout != Major::Col || ty.slayout.is_some() {
-            return Ok(None);
-        }
-        let row = TileBuf {
-            rows: ty.cols,
-            cols: ty.rows,
-            valid: (ty.valid.1, ty.valid.0),
-            blayout: Major::Row,
-            ..ty.clone()
-        };
-        let of = self.value(name);
+    /// `pto.treshape`: a view of the same bytes. Of a row-major view of a column as much is valid as of the column.
+    pub(super) fn reshape(&mut self, op: &Op) -> Res<()> {
+        let (name, ty) = self.result(op)?;
+        let Type::TileBuf(ty) = ty else { return unsaid(op.span, "another shape of this") };
+        let of = self.operand(op, "src")?;
         let mut given = Vec::new();
-        for (extent, ask) in [(row.valid.0, "GetValidCol"), (row.valid.1, "GetValidRow")] {
+        for (extent, ask) in [(ty.valid.0, "GetValidCol"), (ty.valid.1, "GetValidRow")] {
             if extent.is_none() {
                 given.push(format!("{of}.{ask}()"));
             }
         }
         let given = call(&given);
-        let turned = self.identifiers.fresh(&format!("{of}_row"));
-        self.line(format!("{} {turned}{given};", types::tile(&row, span)?));
-        self.line(format!("TRESHAPE({turned}, {of});"));
-        Ok(Some(turned))
+        self.line(format!("{} {name}{given};", types::tile(&ty, op.span)?));
+        self.line(format!("TRESHAPE({name}, {of});"));
+        Ok(())
     }
 
     /// `pto.subset`: a tile of the source's shape that begins within it, so that rows are as far apart. The headers

@@ -7,6 +7,7 @@
 mod aliases;
 mod arith;
 mod arrays;
+mod bound_views;
 mod control;
 mod forms;
 mod grid;
@@ -68,6 +69,10 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
             continue;
         }
         let f = whole.as_ref().unwrap_or(f);
+        let remade = bound_views::remade(f);
+        let f = remade.as_ref().unwrap_or(f);
+        let columns = crate::row_views::remove(f);
+        let f = columns.as_ref().unwrap_or(f);
         let Some(body) = &f.body else { continue };
         let mut reader = Reader::new(f, reserved, given);
         // It may have the name of a function that its text does not need.

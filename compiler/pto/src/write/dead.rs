@@ -107,9 +107,21 @@ pub(super) fn is_pure(op: &Op) -> bool {
 
 /// Moves numbers of places and addresses in front of loops whose iterations do not change them, and of branches: of all
 /// but the loop over blocks. What stands several times is written once, but for the names in `kept`.
-pub(super) fn hoist(ops: &mut [Op], kept: &FxHashSet<Word>) {
-    ops.iter_mut().flat_map(|op| &mut op.regions).for_each(|r| outwards(&mut r.ops));
+pub(super) fn hoist(ops: &mut Vec<Op>, kept: &FxHashSet<Word>) {
+    outwards(ops, &steps_over_blocks(ops));
     common(ops, kept, &mut FxHashMap::default(), &mut FxHashMap::default());
+}
+
+/// The number of cores, and what is made of it: the step of the loop over blocks.
+fn steps_over_blocks(ops: &[Op]) -> FxHashSet<Word> {
+    let mut steps = FxHashSet::default();
+    for op in ops {
+        let cast = op.row.name == "arith.index_cast" && op.operands.iter().all(|o| steps.contains(&o.value.name));
+        if op.row.name == "pto.get_block_num" || cast {
+            steps.extend(op.results.iter().map(|r| r.name.clone()));
+        }
+    }
+    steps
 }
 
 /// Whether an operation can be carried out where nothing asks for it: it is of numbers that places and addresses are
@@ -162,11 +174,12 @@ fn common(ops: &mut [Op], kept: &FxHashSet<Word>, known: &mut FxHashMap<Key, Wor
     own.iter().for_each(|key| drop(known.remove(key)));
 }
 
-fn outwards(ops: &mut Vec<Op>) {
+fn outwards(ops: &mut Vec<Op>, over_blocks: &FxHashSet<Word>) {
     let mut at = 0;
     while at < ops.len() {
-        ops[at].regions.iter_mut().for_each(|r| outwards(&mut r.ops));
-        if ["scf.for", "scf.if"].contains(&ops[at].row.name) {
+        ops[at].regions.iter_mut().for_each(|r| outwards(&mut r.ops, over_blocks));
+        let blocks = ops[at].operand("step").is_some_and(|o| over_blocks.contains(&o.value.name));
+        if !blocks && ["scf.for", "scf.if"].contains(&ops[at].row.name) {
             let moved: Vec<Op> = ops[at].regions.iter_mut().flat_map(invariants).collect();
             let count = moved.len();
             ops.splice(at..at, moved);

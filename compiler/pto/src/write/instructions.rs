@@ -232,9 +232,15 @@ impl Writer<'_> {
         if let Some(tile) = inst.scratch.first() {
             let (name, ty) = self.tile(tile)?;
             given.push(("tmp", name, Some(ty)));
-        } else if slot.count == Count::One {
-            let source =
-                given.iter().find(|g| dps.ins.iter().any(|s| s.name == g.0) && matches!(g.2, Some(Type::TileBuf(_))));
+            return Ok(());
+        }
+        // A gather by indices has a tile of their type to work in.
+        let gather = inst.instr.get().name == "TGATHER";
+        if slot.count == Count::One || gather {
+            let source = given.iter().find(|g| {
+                let read = if gather { g.0 == "by" } else { dps.ins.iter().any(|s| s.name == g.0) };
+                read && matches!(g.2, Some(Type::TileBuf(_)))
+            });
             match source.cloned() {
                 Some((_, name, ty)) => given.push(("tmp", name, ty)),
                 None => return unsaid(self.span, format!("`{}` without storage to work in", inst.instr.get().name)),

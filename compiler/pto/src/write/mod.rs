@@ -14,6 +14,7 @@ mod control;
 mod dead;
 mod instructions;
 mod numbering;
+mod row_views;
 mod scalars;
 mod schedule;
 mod sync;
@@ -24,6 +25,7 @@ use crate::attr::{Attr, AttrValue, Source};
 use crate::lexer::Word;
 use crate::tree::{BlockArg, Function, Item, Module, Op, Region};
 use crate::types::{Type, Typed, element_word};
+use crate::verify::constraints::{self, Arch};
 use build::Names;
 pub(crate) use build::{cleaned, unnumbered};
 use cranelift_entity::EntityRef;
@@ -44,6 +46,9 @@ pub enum Level {
     /// The text does both: tiles have addresses, and flags stand where they are needed.
     Explicit,
 }
+
+/// The version of PTOAS whose spelling the text has.
+const VERSION: &str = "a56b18c3";
 
 /// What is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -180,6 +185,7 @@ impl<'k> Writer<'k> {
         self.grid()?;
         self.declare()?;
         self.simple("func.return", &[]);
+        self.row_views();
         let mut ops = std::mem::take(&mut self.constants);
         ops.sort_by_cached_key(constant_order);
         ops.append(&mut self.regions[0]);
@@ -189,6 +195,9 @@ impl<'k> Writer<'k> {
         schedule::place(&mut ops, &mut FxHashMap::default());
         dead::order(&mut ops);
         dead::renumber(&mut ops);
+        if self.form == Form::Text {
+            self.verifies(&ops)?;
+        }
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
         Ok(Function {
             visibility: None,
@@ -201,6 +210,24 @@ impl<'k> Writer<'k> {
             span: self.kernel.span,
             source: (self.places)(self.kernel.span),
         })
+    }
+
+    /// What PTOAS's verifier asks of single operations.
+    fn verifies(&self, ops: &[Op]) -> Res<()> {
+        let arch = match self.kernel.target.as_str() {
+            name @ ("a2a3" | "a5") => Arch::named(name),
+            _ => return Ok(()),
+        };
+        for op in ops {
+            let types: Vec<Option<Type>> = op.operands.iter().map(|o| o.ty.as_ref().map(|t| t.ty.clone())).collect();
+            if let Err(d) = constraints::check(op, &types, Some(arch), constraints::Text::Written) {
+                let message = format!("PTOAS refuses what is written of this: {}", d.message);
+                let d = Diagnostic::error(codes::PTO_UNSAID, op.span, message);
+                return Err(Box::new(d.with_note(format!("by its verifier at {VERSION}; C++ may have a form for it"))));
+            }
+            op.regions.iter().try_for_each(|r| self.verifies(&r.ops))?;
+        }
+        Ok(())
     }
 
     /// What is known of the whole kernel that the dialect does not have.

@@ -166,8 +166,11 @@ impl Writer<'_> {
         let data = &self.kernel.tiles[tile];
         let ty = data.ty;
         if ty.dtype == DType::Bool {
-            // A bit an element, in whole rows of 32 bytes.
-            let bytes = i64::from(ty.cols.div_ceil(8).next_multiple_of(32));
+            // A bit an element, in whole rows of 32 bytes. PTOAS's TCMP on a5 takes no other shape than that of what is
+            // compared; the plan has no room for it.
+            let wide = self.form == Form::Text && self.level == Level::Automatic && self.kernel.target == "a5";
+            let bits = if wide && ty.cols.is_multiple_of(32) { ty.cols } else { ty.cols.div_ceil(8) };
+            let bytes = i64::from(bits.next_multiple_of(32));
             let buf = TileBuf::plain(ty.loc, "ui8", i64::from(ty.rows), bytes);
             // Functions of the headers go through the valid bytes of a mask, one row after the other.
             return Ok((buf, self.form == Form::Cpp, [None, None]));

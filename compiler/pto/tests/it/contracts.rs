@@ -279,3 +279,51 @@ fn attributes_have_values_of_their_kind() {
     let found = said(&tiles(&[twice], "pto.barrier <PIPE_ALL>"));
     assert!(found.len() == 1 && found[0].starts_with("E1400 expected `pad` of a tile buffer once"), "{found:?}");
 }
+
+/// The rows of `constraints.txt`, one of each kind of clause that holds of a text that is read.
+#[test]
+fn rows_of_the_verifier() {
+    const COLUMN: &str = "!pto.tile_buf<vec, 8x1xf32, blayout=col_major>";
+    const A: &str = "!pto.tile_buf<vec, 16x16xf32>";
+    const W: &str = "!pto.tile_buf<vec, 16x32xi16>";
+    let on = |arch: &str, text: String| text.replacen("module {", &format!("module attributes {{{arch}}} {{"), 1);
+    let line = format!("pto.tadd ins(%a, %b : {COLUMN}, {COLUMN}) outs(%a : {COLUMN})");
+    assert_eq!(said(&tiles(&[COLUMN, COLUMN], &line)), ["E1403 `src0` of `pto.tadd` has to be row-major"]);
+    // A number takes columns, and on a5 so does what fills a tile.
+    let line = format!("%c = arith.constant 1.0 : f32\n    pto.tmuls ins(%a, %c : {COLUMN}, f32) outs(%a : {COLUMN})");
+    assert_eq!(said(&tiles(&[COLUMN], &line)), [""; 0]);
+    let fill = format!("%c = arith.constant 1.0 : f32\n    pto.texpands ins(%c : f32) outs(%a : {COLUMN})");
+    let fill = tiles(&[COLUMN], &fill);
+    assert_eq!(said(&on("pto.target_arch = \"a5\"", fill.clone())), [""; 0]);
+    assert_eq!(
+        said(&on("pto.target_arch = \"a3\"", fill.clone())),
+        ["E1403 `dst` of `pto.texpands` has to be row-major"]
+    );
+    assert_eq!(said(&fill), [""; 0], "no target is named");
+    let line = format!("%c = arith.constant 3 : i16\n    pto.tands ins(%a, %c : {W}, i16) outs(%a : {W})");
+    assert_eq!(said(&tiles(&[W], &line)), ["E1403 `pto.tands` does not work in place, on `%a`"]);
+    const U: &str = "!pto.tile_buf<vec, 16x16xui16>";
+    let line = format!("%c = arith.constant 3 : i16\n    pto.texpands ins(%c : i16) outs(%a : {U})");
+    assert_eq!(
+        said(&tiles(&[U], &line)),
+        ["E1403 `scalar` of `pto.texpands` has to be of the type of `dst`'s elements, ui16, and this is i16"]
+    );
+    let line = format!("pto.tcolsum ins(%a, %b : {A}, {A}) outs(%c : !pto.tile_buf<vec, 1x16xf32>)");
+    assert_eq!(
+        said(&tiles(&[A, A, "!pto.tile_buf<vec, 1x16xf32>"], &line)),
+        ["E1403 `pto.tcolsum` with `tmp` needs `isBinary`"]
+    );
+    const PART: &str = "!pto.tile_buf<vec, 16x16xf32, valid=8x16>";
+    let line =
+        format!("pto.trowmin ins(%a, %b : {A}, {PART}) outs(%c : !pto.tile_buf<vec, 16x1xf32, blayout=col_major>)");
+    assert_eq!(
+        said(&tiles(&[A, PART, "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>"], &line)),
+        ["E1403 as much has to be valid of `tmp` of `pto.trowmin` as of `src`"]
+    );
+    const N: &str = "!pto.tile_buf<vec, 8x1xi32, blayout=col_major>";
+    let line = format!("%c = arith.constant 3 : i32\n    pto.tci ins(%c : i32) outs(%a : {N})");
+    assert_eq!(said(&tiles(&[N], &line)), ["E1403 `dst` of `pto.tci` has to have more than one column"]);
+    const I: &str = "!pto.tile_buf<vec, 16x16xi32>";
+    let line = format!("pto.tgather ins(%a, %b : {A}, {I}) outs(%a : {A})");
+    assert_eq!(said(&tiles(&[A, I], &line)), ["E1403 `pto.tgather` needs an operand `tmp`"]);
+}

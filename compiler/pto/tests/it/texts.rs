@@ -16,6 +16,8 @@ pub fn all() -> Vec<(&'static str, &'static str)> {
         ("arrays", include_str!("texts/arrays.pto")),
         ("events", include_str!("texts/events.pto")),
         ("calls", include_str!("texts/calls.pto")),
+        ("columns", include_str!("texts/columns.pto")),
+        ("bound", include_str!("texts/bound.pto")),
     ]
 }
 
@@ -37,7 +39,7 @@ fn what_is_printed_is_read_as_the_same_text() {
 
 #[test]
 fn kernels_that_are_read() {
-    for name in ["control", "row_scale", "values", "masks", "numbers", "events", "calls"] {
+    for name in ["control", "row_scale", "values", "masks", "numbers", "events", "calls", "columns", "bound"] {
         let text = all().into_iter().find(|(n, _)| *n == name).unwrap().1;
         let reading = read::read(&parse(FileId(0), text).module, &|_| false, &[]);
         assert!(reading.diagnostics.is_empty(), "{name}: {:?}", reading.diagnostics);
@@ -55,6 +57,28 @@ fn formatting_changes_white_space_alone() {
         assert_eq!(squeezed(&formatted), squeezed(&flat), "{name}");
         assert_eq!(ptoc_pto::format::format(&formatted), formatted, "{name}");
     }
+}
+
+/// A row that is a view of a column is the column where all of what computes with it is element by element, and as much
+/// is valid of both.
+#[test]
+fn rows_that_are_views_of_columns() {
+    let text = all().into_iter().find(|(n, _)| *n == "columns").unwrap().1;
+    let copies = |text: &str| {
+        let (reading, found) = ptoc_pto::translate(FileId(0), text, &|_| false, &[]);
+        match reading {
+            Some(reading) => reading.source.text.matches("TRESHAPE").count().to_string(),
+            None => found.iter().map(|d| d.code.to_string()).collect(),
+        }
+    };
+    assert_eq!(copies(text), "0");
+    // Less is valid of the row than of the column.
+    assert_eq!(copies(&text.replace("set_validshape %top_row, %c1, %8", "set_validshape %top_row, %c1, %c7")), "E1404");
+    assert_eq!(copies(&text.replace("set_validshape %13, %c1, %8", "set_validshape %13, %8, %c1")), "E1404");
+    // The row is stored, too.
+    let (at, _) = text.match_indices("      pto.trowmax").next().unwrap();
+    let print = "      pto.tprint ins(%top_row : !pto.tile_buf<vec, 1x8xf32, valid=?x?>)\n";
+    assert_eq!(copies(&format!("{}{print}{}", &text[..at], &text[at..])), "E1404");
 }
 
 /// What the verifier says of `tassign` to an operand of that type.

@@ -54,6 +54,10 @@ fn emit_shows_the_stages_of_pto_text() {
         let said = s.run(command);
         assert!(said.contains("exit 1") && said.matches("error[").count() == 1 && said.contains("E1403"), "{said}");
     }
+    // It is said with what may have been meant.
+    s.file("misspelled.pto", TEXT.replace("alloc_tile", "aloc_tile"));
+    let said = s.run("check misspelled.pto");
+    assert!(said.contains("E1401") && said.contains("help: did you mean `pto.alloc_tile`?"), "{said}");
     s.file("empty.pto", "module {\n}\n");
     let said = s.run("run empty.pto");
     assert!(said.contains("E0744") && said.contains("func.func @NAME"), "{said}");
