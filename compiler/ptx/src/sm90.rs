@@ -144,6 +144,13 @@ pub enum Sm90 {
     MbarrierTryWait,
     /// The same without a wait.
     MbarrierTestWait,
+    /// 16 bytes from global to shared memory by the thread itself, later: so many of them, and zeros behind.
+    CpAsync,
+    /// An arrival when all of the thread's [`Sm90::CpAsync`] before are done. It is one of those that the `mbarrier`
+    /// counts. What they have written is of the generic proxy.
+    CpAsyncArrive,
+    /// Waits for all of the thread's [`Sm90::CpAsync`].
+    CpAsyncWait,
     /// Bytes from global to shared memory; an `mbarrier` gets their number.
     BulkLoad,
     /// Bytes from shared to global memory.
@@ -252,6 +259,9 @@ fn numberless() -> Vec<Sm90> {
         Sm90::MbarrierExpectTx,
         Sm90::MbarrierTryWait,
         Sm90::MbarrierTestWait,
+        Sm90::CpAsync,
+        Sm90::CpAsyncArrive,
+        Sm90::CpAsyncWait,
         Sm90::BulkLoad,
         Sm90::BulkStore,
         Sm90::BulkCommit,
@@ -298,6 +308,9 @@ impl Sm90 {
             Sm90::MbarrierExpectTx => "mbarrier.expect_tx.relaxed.cta.shared::cta.b64".into(),
             Sm90::MbarrierTryWait => "mbarrier.try_wait.parity.shared::cta.b64".into(),
             Sm90::MbarrierTestWait => "mbarrier.test_wait.parity.shared::cta.b64".into(),
+            Sm90::CpAsync => "cp.async.cg.shared.global".into(),
+            Sm90::CpAsyncArrive => "cp.async.mbarrier.arrive.noinc.shared::cta.b64".into(),
+            Sm90::CpAsyncWait => "cp.async.wait_all".into(),
             Sm90::BulkLoad => format!("cp.async.bulk.{bulk_load}"),
             Sm90::BulkStore => format!("cp.async.bulk.{bulk_store}"),
             Sm90::TensorLoad(rank) => format!("cp.async.bulk.tensor.{rank}d.{bulk_load}"),
@@ -348,6 +361,8 @@ impl Sm90 {
             }
             Sm90::MbarrierExpectTx => vec![SHARED, NUMBER],
             Sm90::MbarrierTryWait | Sm90::MbarrierTestWait => vec![PRED, SHARED, NUMBER],
+            Sm90::CpAsync => vec![SHARED, GLOBAL, Slot::Literal(16), NUMBER],
+            Sm90::CpAsyncArrive => vec![SHARED],
             Sm90::BulkLoad => vec![SHARED, GLOBAL, NUMBER, SHARED],
             Sm90::BulkStore => vec![GLOBAL, SHARED, NUMBER],
             Sm90::TensorLoad(rank @ 1..=5) => vec![SHARED, Slot::Map(rank.into()), SHARED],
@@ -358,6 +373,7 @@ impl Sm90 {
             Sm90::BulkWait { pending, .. } | Sm90::WgmmaWait(pending) => vec![Slot::Literal(pending.into())],
             Sm90::FenceProxyAsync(None | Some(Space::Shared | Space::Global))
             | Sm90::BulkCommit
+            | Sm90::CpAsyncWait
             | Sm90::FenceMbarrierInit
             | Sm90::WgmmaFence
             | Sm90::WgmmaCommit

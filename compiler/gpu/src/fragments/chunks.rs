@@ -4,7 +4,7 @@
 use super::loads::LINE;
 use super::{Code, GROUP};
 use ptoc_opt::fragments::PART;
-use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Space, Src, Type, VReg};
+use ptoc_ptx::{Address, Arith, Class, Cmp, Op as Ptx, Sm90, Space, Src, Type, VReg};
 
 /// Elements of a chunk, and chunks of a line of a part.
 pub(super) const CHUNK: u32 = 8;
@@ -13,7 +13,8 @@ pub(super) const CHUNKS: u32 = PART / CHUNK;
 /// Bytes of an element.
 pub(super) const HALF: u64 = 2;
 
-/// Chunks of a thread whose loads are under way at once: as many as it has registers for.
+/// Chunks of a thread whose addresses are computed at once, and so their entries of tables loaded: as many as it has
+/// registers for.
 const AHEAD: u32 = 4;
 
 impl Code<'_> {
@@ -38,31 +39,36 @@ impl Code<'_> {
         self.b.setp(Cmp::Eq, Type::B64, low, Src::Imm(0))
     }
 
-    /// Brings all chunks of a part at `to` as vectors, some of a thread under way at once: `source` gives the address
-    /// of a chunk, by its line and its place in the line, and the predicate that there is one; else it is zeros. A line
-    /// is eight neighbouring threads'.
+    /// Brings all chunks of a part at `to` as vectors, which are under way behind it: `source` gives the address of a
+    /// chunk, by its line and its place in the line, and the predicate that there is one; else it is zeros. A line is
+    /// eight neighbouring threads'.
     pub(super) fn each_vector(
         &mut self,
         (to, lines): (VReg, u32),
         mut source: impl FnMut(&mut Self, [VReg; 2]) -> Option<(VReg, VReg)>,
     ) -> Option<()> {
         let count = (lines * CHUNKS).div_ceil(GROUP);
+        // The next chunk of a thread is so many lines further, which are swizzled alike.
+        const _: () = assert!(GROUP.is_multiple_of(CHUNKS * CHUNKS));
+        let further = GROUP / CHUNKS;
+        let [first_line, of_line, first_place] = self.place_of_chunk(to, self.thread);
         for first in (0..count).step_by(AHEAD as usize) {
-            let mut loaded = Vec::new();
+            let mut found = Vec::new();
             for n in first..count.min(first + AHEAD) {
-                let chunk = self.u32(Arith::Add, self.thread, n * GROUP);
-                let [line, of_line, place] = self.place_of_chunk(to, chunk);
+                let line = self.u32(Arith::Add, first_line, n * further);
                 let (from, there) = source(self, [line, of_line])?;
-                let words: Vec<VReg> = (0..4).map(|_| self.b.mov(Type::U32, Src::Imm(0))).collect();
-                self.b.guard = Some((there, true));
-                self.b.push(Ptx::Ld(Space::Global, Type::B32), &words, &[Src::Addr(Address::at(from))]);
-                self.b.guard = None;
-                let exists = self.b.setp(Cmp::Lt, Type::U32, line, Src::Imm(lines.into()));
-                loaded.push((place, words, exists));
+                // Lines come out even for most parts.
+                let last = (n + 1) * GROUP > lines * CHUNKS;
+                let exists = last.then(|| self.b.setp(Cmp::Lt, Type::U32, line, Src::Imm(lines.into())));
+                found.push((n * further * LINE, from, there, exists));
             }
-            for (place, words, exists) in loaded {
-                self.b.guard = Some((exists, true));
-                self.store_chunk(place, &words);
+            for (disp, from, there, exists) in found {
+                let bytes = Src::Imm(u64::from(CHUNK) * HALF);
+                let bytes = self.b.selp(Type::B32, bytes, Src::Imm(0), there);
+                let place = Address { disp: disp as i32, ..Address::at(first_place) };
+                let srcs = [Src::Addr(place), Src::Addr(Address::at(from)), bytes.into()];
+                self.b.guard = exists.map(|exists| (exists, true));
+                self.b.sm90(Sm90::CpAsync, &[], &srcs);
                 self.b.guard = None;
             }
         }

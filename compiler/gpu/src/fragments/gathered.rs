@@ -28,19 +28,37 @@ impl Code<'_> {
         let parity = self.u32(Arith::Xor, phase, 1);
         self.b.mbarrier_wait(free, parity);
         let (lines, parts, part) = (self.rings[ring].lines, self.rings[ring].parts, self.rings[ring].part);
+        for n in 0..parts {
+            let to = self.u32(Arith::Add, to, n * part);
+            self.each_chunk(lines, |c, chunk| c.gather_chunk(ring, n * PART, (chunk, to)))?;
+        }
+        // Products read shared memory through another proxy than stores write it.
+        self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
+        self.meet();
+        self.arrive_if(self.lead(ring), full);
+        Some(())
+    }
+
+    /// The window at hand of rows that a table lists or of an image. No thread waits for what it brings: vectors are
+    /// under way when it goes on, and the barrier of the slot counts each thread twice, when it has stored what it
+    /// brings by elements, and when its vectors are there.
+    pub(super) fn gather_listed(&mut self, ring: usize) -> Option<()> {
+        let (to, full, free) = self.slot(ring);
+        let [_, phase] = self.state(ring);
+        let parity = self.u32(Arith::Xor, phase, 1);
+        self.b.mbarrier_wait(free, parity);
+        let (parts, part) = (self.rings[ring].parts, self.rings[ring].part);
         let plan = self.plan;
         for n in 0..parts {
             let to = self.u32(Arith::Add, to, n * part);
             match &plan.loads[ring].source {
                 OperandSource::Rows(rows) => self.gather_rows(ring, rows, (n * PART, to))?,
                 OperandSource::Image(image) => self.gather_image(ring, image, (n * PART, to))?,
-                _ => self.each_chunk(lines, |c, chunk| c.gather_chunk(ring, n * PART, (chunk, to)))?,
+                _ => return None,
             }
         }
-        // Products read shared memory through another proxy than stores write it.
-        self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
-        self.meet();
-        self.arrive_if(self.lead(ring), full);
+        self.b.sm90(Sm90::CpAsyncArrive, &[], &[Src::Addr(full)]);
+        self.b.sm90(Sm90::MbarrierArrive, &[], &[Src::Addr(full), Src::Imm(1)]);
         Some(())
     }
 

@@ -27,7 +27,7 @@ struct Tap {
     plane: [Src; 2],
     stride: [Src; 2],
     /// Valid lines.
-    lines: VReg,
+    lines: Src,
 }
 
 impl Code<'_> {
@@ -89,15 +89,13 @@ impl Code<'_> {
         let pitch = self.value(image.pitch)?;
         let pitch = self.b.mov(Type::U64, pitch);
         let pitch = self.b.arith(Arith::MulLo, Type::U64, &[pitch.into(), Src::Imm(HALF)]);
-        let lines = self.value(image.valid[0])?;
-        let lines = self.long_reg(lines);
+        let lines = self.small(image.valid[0])?;
         Some(Tap { to, array, pitch, group, away, there, row: at[0], width, plane, stride, lines })
     }
 
     /// The address of what a tap meets at a line, and the predicate that it is inside of the image.
     fn pixel(&mut self, tap: &Tap, line: VReg) -> (VReg, VReg) {
-        let long = self.long(line);
-        let mut there = self.b.setp(Cmp::Lt, Type::S64, long, tap.lines);
+        let mut there = self.b.setp(Cmp::Lt, Type::S32, line, tap.lines);
         there = self.b.arith(Arith::And, Type::Pred, &[there.into(), tap.there.into()]);
         let row = self.b.arith(Arith::Add, Type::U32, &[line.into(), tap.row]);
         let at = self.quotient(row, tap.width.into());

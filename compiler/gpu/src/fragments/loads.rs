@@ -69,11 +69,13 @@ impl Code<'_> {
         let consumers = consumers(self.plan);
         let leads = self.b.setp(Cmp::Eq, Type::U32, self.thread, Src::Imm(0));
         self.only_if(leads, true, |c| {
-            for ring in c.rings.clone() {
+            for (k, ring) in c.rings.clone().into_iter().enumerate() {
+                // Each thread of the producer twice, if all bring the window.
+                let full = if c.plan.loads[k].is_listed() { 2 * GROUP } else { 1 };
                 for n in 0..2 * ring.slots {
                     let at = c.u32(Arith::Add, c.base, ring.barriers + 8 * n);
                     // Behind those of full slots are those of free ones.
-                    let arrivals = if n < ring.slots { 1 } else { 4 * consumers };
+                    let arrivals = if n < ring.slots { full } else { 4 * consumers };
                     c.b.sm90(Sm90::MbarrierInit, &[], &[Src::Addr(Address::at(at)), Src::Imm(arrivals.into())]);
                 }
             }
@@ -133,7 +135,7 @@ impl Code<'_> {
             return Some(());
         }
         if self.plan.loads[ring].is_listed() {
-            self.gather_window(ring)?;
+            self.gather_listed(ring)?;
             self.advance(ring);
             return Some(());
         }
@@ -223,6 +225,10 @@ impl Code<'_> {
         let (_, full, _) = self.slot(ring);
         let [_, phase] = self.state(ring);
         self.b.mbarrier_wait(full, phase);
+        if self.plan.loads[ring].is_listed() {
+            // Products read shared memory through another proxy than the producer's threads write it.
+            self.b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
+        }
     }
 
     /// Lets the producer have a slot: one lane of each warp says so.

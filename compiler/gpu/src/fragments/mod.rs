@@ -302,6 +302,10 @@ impl Code<'_> {
         self.start_rings();
         self.blocks(turns, abi)?;
         self.b.place(done);
+        // A block that fails may end while vectors of the next ones are under way.
+        if self.plan.checks && self.plan.loads.iter().any(OperandLoad::is_listed) {
+            self.b.sm90(Sm90::CpAsyncWait, &[], &[]);
+        }
         self.b.push(Ptx::Ret, &[], &[]);
         Some(())
     }

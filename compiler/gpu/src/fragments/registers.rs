@@ -25,18 +25,18 @@ impl Registers {
         let threads = GROUP * (1 + consumers);
         let shares = |resident: u32| columns / 2 + BESIDE_SUMS <= 65_536 / (resident * threads) / 8 * 8;
         // What consumers take, producers must have given up: both together have no more than at the start of a CTA.
-        let few = if gathers { FEW - 16 } else { FEW };
+        let few = if gathers { FEW - 32 } else { FEW };
         let three = residents(shared) > 2 && tiles <= few && shares(3);
         let two = residents(shared) > 1 && shares(2);
         match (consumers, gathers) {
             (1, false) if three => Registers { moved: Some([24, 136]), resident: 3 },
-            (1, true) if three => Registers { moved: Some([40, 120]), resident: 3 },
+            (1, true) if three => Registers { moved: Some([56, 104]), resident: 3 },
             (1, false) if two => Registers { moved: Some([24, 232]), resident: 2 },
-            (1, true) if two => Registers { moved: Some([40, 216]), resident: 2 },
+            (1, true) if two => Registers { moved: Some([56, 200]), resident: 2 },
             // An equal share is all that a thread can have.
             (1, _) => Registers { moved: None, resident: 1 },
             (_, false) => Registers { moved: Some([24, 240]), resident: 1 },
-            (_, true) => Registers { moved: Some([40, 232]), resident: 1 },
+            (_, true) => Registers { moved: Some([72, 216]), resident: 1 },
         }
     }
 }

@@ -245,11 +245,11 @@ impl Target {
         /// So many times the registers: of the largest kernels tiles take twice as much.
         const MORE: u64 = 4;
         const NAME: &str = " before fusion";
-        let Some(pool) = self.pools.iter_mut().find(|pool| pool.locations.contains(&loc) && !pool.name.ends_with(NAME))
-        else {
-            return self;
-        };
-        pool.name.push_str(NAME);
+        match self.pools.iter_mut().find(|pool| pool.locations.contains(&loc)) {
+            Some(pool) if pool.name.ends_with(NAME) => return self,
+            Some(pool) => pool.name.push_str(NAME),
+            None => {}
+        }
         for loc in self.sharing(loc) {
             self.memories[loc as usize].capacity *= MORE;
         }

@@ -281,4 +281,6 @@ fn room_before_fusion() {
     assert!(fused.capacity(Loc::Acc) > t.capacity(Loc::Acc) && fused.capacity(Loc::Mat) == t.capacity(Loc::Mat));
     assert_eq!(fused.pool_of(Loc::Vec).unwrap().name, "regs before fusion");
     assert_eq!(fused.clone().before_fusion(Loc::Vec), fused);
+    // A memory of one location.
+    assert!(t.clone().before_fusion(Loc::Mat).capacity(Loc::Mat) > t.capacity(Loc::Mat));
 }

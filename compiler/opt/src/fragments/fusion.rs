@@ -9,13 +9,21 @@ use ptoc_isa::{Loc, Target};
 use ptoc_placement::memories;
 use std::borrow::Cow;
 
-/// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out.
+/// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out, and for images
+/// that are unfolded from where they lie in global memory.
 pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
     let seen = memories::seen_by(kernel, target);
-    match seen.gpu.is_some() && (matrix_unit::find(&straight(kernel), &seen).is_ok() || find(kernel, &seen).is_ok()) {
-        true => Cow::Owned(seen.into_owned().before_fusion(Loc::Vec)),
-        false => seen,
+    if seen.gpu.is_none() {
+        return seen;
     }
+    if matrix_unit::find(&straight(kernel), &seen).is_ok() {
+        return Cow::Owned(seen.into_owned().before_fusion(Loc::Vec));
+    }
+    let Ok(plan) = find(kernel, &seen) else { return seen };
+    let fused = seen.clone().into_owned().before_fusion(Loc::Vec);
+    // A target that was seen so before has the room.
+    let images = *seen != fused && plan.loads.iter().any(|load| load.image().is_some());
+    Cow::Owned(if images { fused.before_fusion(Loc::Mat) } else { fused })
 }
 
 /// Registers of a thread that hold tiles at once, and as many as may; `None` of kernels whose tiles are no fragments.

@@ -86,7 +86,7 @@ impl Cta {
         self.settle(at)
     }
 
-    fn arrive(&mut self, at: u64, count: u64, view: &View) -> Result<(), Wrong> {
+    pub(super) fn arrive(&mut self, at: u64, count: u64, view: &View) -> Result<(), Wrong> {
         let told = self.clocks.as_ref().map(|clocks| clocks.release(view.who.thread()));
         self.arrives(at, count, view, told)
     }

@@ -12,6 +12,7 @@ mod clocks;
 mod cluster;
 mod code;
 mod compute;
+mod cp_async;
 mod maps;
 mod mbarrier;
 mod memory;
@@ -113,6 +114,8 @@ struct Cta {
     /// Bulk copies under way, and groups of bulk stores by thread.
     copies: Vec<Copy>,
     groups: HashMap<usize, BulkGroups>,
+    /// Copies of each thread that it has not waited for.
+    cp_async: BTreeMap<usize, Vec<cp_async::Pending>>,
     /// Warps of which lanes go on that have waited.
     woken: Vec<usize>,
 }
@@ -221,6 +224,7 @@ impl Cta {
             clocks: None,
             mbarriers: BTreeMap::new(),
             named: BTreeMap::new(),
+            cp_async: BTreeMap::new(),
             copies: Vec::new(),
             groups: HashMap::new(),
             woken: Vec::new(),
@@ -307,6 +311,7 @@ impl World<'_> {
         }
         match ctas.iter().find_map(|cta| cta.clocks.as_ref()?.unwaited()) {
             Some(who) => Err(bulk::operation(who, mbarrier::Wrong::Undefined(UNWAITED.into()))),
+            None if ctas.iter().any(|cta| !cta.cp_async.is_empty()) => Err(Why::Undefined(UNWAITED.into()).into()),
             None => Ok(()),
         }
     }

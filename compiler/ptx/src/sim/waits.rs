@@ -167,6 +167,7 @@ impl World<'_> {
                     return Err(self.fault(cta, w, pc, lane, why));
                 }
             }
+            Sm90::CpAsync | Sm90::CpAsyncArrive | Sm90::CpAsyncWait => self.cp_async(cta, w, pc, op, does)?,
             Sm90::BulkLoad
             | Sm90::BulkStore
             | Sm90::TensorLoad(_)

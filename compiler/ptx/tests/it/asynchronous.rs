@@ -267,6 +267,47 @@ fn a_store_by_read_is_not_there_yet() {
 }
 
 /// Barriers by number: the second warp waits for the first, which does not wait.
+/// Each thread brings 16 bytes, of which it reads so many, to another one's place; all look at the barrier.
+fn brought(read: u64, waits: bool, fenced: bool) -> PtxKernel {
+    let bring = |b: &mut Builder, parts: &Parts| {
+        let from = b.arith(Arith::MadWide, Type::U32, &[parts.thread.into(), Src::Imm(16), parts.out.into()]);
+        let to = b.arith(Arith::MadLo, Type::U32, &[parts.thread.into(), Src::Imm(16), parts.shared.into()]);
+        let srcs = [Src::Addr(Address::at(to)), Src::Addr(Address { disp: 1024, ..Address::at(from) }), Src::Imm(read)];
+        b.sm90(Sm90::CpAsync, &[], &srcs);
+        b.sm90(Sm90::CpAsyncArrive, &[], &[Src::Addr(parts.barrier(0))]);
+        if waits {
+            b.mbarrier_wait(parts.barrier(0), Src::Imm(0));
+        }
+        if fenced {
+            b.sm90(Sm90::FenceProxyAsync(Some(Space::Shared)), &[], &[]);
+        }
+        let other = b.arith(Arith::Xor, Type::B32, &[parts.thread.into(), Src::Imm(32)]);
+        let at = b.arith(Arith::MadLo, Type::U32, &[other.into(), Src::Imm(16), parts.shared.into()]);
+        let value = b.ld(Space::Shared, Type::B32, Address { disp: 12, ..Address::at(at) });
+        parts.result(b, value);
+    };
+    kernel(|b, parts| init(b, parts.barrier(0), 64), bring)
+}
+
+/// What a thread brings is there when the `mbarrier` that counts it completes, and behind what it reads are zeros.
+#[test]
+fn copies_of_threads_are_counted() {
+    all(&brought(16, true, false), |n| 1024 / 4 + 4 * (n as u32 ^ 32) + 3);
+    all(&brought(12, true, false), |_| 0);
+    is_race(&brought(16, false, false));
+    let text = print(&brought(16, true, true));
+    assert!(text.contains("cp.async.cg.shared.global [") && text.contains("], 16, 16;"), "{text}");
+    assert!(undefined(&brought(17, true, false)).contains("17 of 16 bytes are read"));
+    let unwaited = kernel(
+        |b, parts| init(b, parts.barrier(0), 64),
+        |b, parts| {
+            let srcs = [Src::Addr(parts.shared(0)), Src::Addr(Address::at(parts.out)), Src::Imm(16)];
+            only(b, parts, 0, |b| b.sm90(Sm90::CpAsync, &[], &srcs));
+        },
+    );
+    assert!(undefined(&unwaited).contains("nobody waits for it before the CTA ends"));
+}
+
 #[test]
 fn named_barriers_have_counts() {
     let apart = |arrives: bool, count: u64| {
