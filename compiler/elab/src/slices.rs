@@ -61,14 +61,9 @@ impl Elaborator<'_> {
         }
         let told = self.diags.len();
         let known = self.static_extent(&Val::Scalar(extent), at, what);
-        if known.is_err()
-            && self.diags.len() > told
-            && let Some(d) = self.diags.pop()
-        {
-            let d = d
-                .with_help(lengths::SAY_THE_MOST)
-                .with_help("or take it by blocks: `for i in tiles(n, 64) { .. x[a .. b, _].tile(i, _) .. }`");
-            self.diags.push(d);
+        for d in self.diags.split_off(told) {
+            let plain = d.code == codes::BAD_EXTENT;
+            self.diags.push(if plain { d } else { d.with_help(lengths::SAY_THE_MOST).with_help(lengths::BY_BLOCKS) });
         }
         known
     }

@@ -100,12 +100,9 @@ impl Elaborator<'_> {
                     let d =
                         Diagnostic::error(codes::NOT_CONSTANT, span, format!("{what} must be known at compile time"));
                     let argument = self.b.kernel().scalars.iter().find(|s| s.value == *x).map(|s| s.name.clone());
-                    // Of a program, it is what the check waits for.
-                    if argument.as_ref().is_some_and(|n| self.waits.iter().any(|(w, _)| w == n)) {
-                        return Err(ErrorReported);
-                    }
-                    // Whatever else it sizes is mended with it.
-                    if argument.as_ref().is_some_and(|n| self.told_arguments.contains(n)) {
+                    // Of a program, it is what the check waits for; else whatever else it sizes is mended with it.
+                    let told = |n| self.waits.iter().any(|(w, _)| w == n) || self.told_arguments.contains(n);
+                    if argument.as_ref().is_some_and(told) {
                         return Err(ErrorReported);
                     }
                     self.told_arguments.extend(argument.clone());
@@ -163,7 +160,13 @@ impl Elaborator<'_> {
         if (1..=i128::from(i32::MAX)).contains(&i) {
             return Ok(i as u32);
         }
-        self.error(codes::BAD_EXTENT, span, format!("{what} is {i}, and must be 1 to {}", i32::MAX))
+        let message = format!("{i}, and must be 1 to {}", i32::MAX);
+        // It is a dimension's number in this instance: whatever else that sizes is mended with it.
+        let same = |d: &Diagnostic| d.code == codes::BAD_EXTENT && d.message.ends_with(&message);
+        if matches!(v, Val::Scalar(_)) && self.diags.iter().any(same) {
+            return Err(ErrorReported);
+        }
+        self.error(codes::BAD_EXTENT, span, format!("{what} is {message}"))
     }
 
     /// An extent of a tile type: capacity and valid length.

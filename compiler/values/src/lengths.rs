@@ -8,6 +8,9 @@ use ptoc_isa::BinOp;
 pub const SAY_THE_MOST: &str =
     "say the most that it can be, and the tile has room for that: `where n <= 64`, `min(n, 64)`";
 
+/// Another help for it.
+pub const BY_BLOCKS: &str = "or take it by blocks: `for i in tiles(n, 64) { .. x[a .. b, _].tile(i, _) .. }`";
+
 /// Bounds that are looked at for one distance, one above the other.
 const DEPTH: u32 = 6;
 
