@@ -61,7 +61,7 @@ fn mega(n: f64) -> String {
 pub fn table(directory: &str, rounds: usize) {
     let path = format!("{directory}sampling.tile");
     println!(
-        "| | ptoc run | of it a core | cycles | units at work | row hits of the map | units read and write | samples \
+        "| | ptoc run | of it cores | cycles | units at work | row hits of the map | units read and write | samples \
         need | host path, moved and useful |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
