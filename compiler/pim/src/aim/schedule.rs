@@ -1,7 +1,10 @@
 //! Commands in their order: the buffer is written while rows change, sums are read when they are there.
 //!
 //! A row change takes tRTP, tRP and tRCD, in which the data bus is free: as many bursts of the buffer are written then
-//! as fit. Those that do not fit are written between the MACs before, each behind the one that has used its column.
+//! as fit. Those that do not fit are written between the MACs before, each behind the one that has used its column; what
+//! is left then, between the first MACs that need them. So lines of a row that share it with others have their copy of
+//! the buffer's line written when their turn comes, and a row stays open for all lines that go through the buffer, if
+//! they fit into it.
 
 use super::LANES;
 use super::place::{Line, Matrix, Slot};
@@ -11,15 +14,33 @@ use ptoc_pim_stream::stream::{AimOp, BURST, ColumnOp, SourceLine};
 
 /// Bursts that are written while a row closes, and while the next one opens, on the shipped device: tRP and tRCD over
 /// the distance of two bursts.
-const CLOSING: u32 = 15;
-const OPENING: u32 = 17;
+const CLOSING: usize = 15;
+const OPENING: usize = 17;
+
+/// Bursts less while a row closes whose last sums are taken: for the first read, for each other one, for TRELU's work.
+const READ: usize = 5;
+const ANOTHER: usize = 1;
+const WORK: usize = 8;
+
+/// Bursts that are written before the first MAC where no row changes.
+const AHEAD: usize = 2;
 
 /// MACs of one row for all units, with a part of the line in the buffer.
-#[derive(Clone, Copy)]
 struct Segment {
     row: u32,
     col: u32,
     count: u32,
+    /// Bursts that are written meanwhile, behind the first MAC and those that follow.
+    late: Vec<AimOp>,
+}
+
+/// The sums of one line at one slot.
+struct Task<'a> {
+    /// The line's number.
+    line: usize,
+    slot: Slot,
+    reads: Reads,
+    output: &'a Output,
 }
 
 struct Emitter<'l> {
@@ -44,21 +65,36 @@ impl Emitter<'_> {
         }
     }
 
+    /// Bursts that are written while a row closes, behind what is done with the sums.
+    fn closing(&self, ends: bool) -> usize {
+        let taken = self.pending.iter().filter(|_| ends).enumerate().map(|(n, op)| match op {
+            AimOp::Relu => WORK,
+            _ if n == 0 || matches!(self.pending[n - 1], AimOp::Relu) => READ,
+            _ => ANOTHER,
+        });
+        CLOSING.saturating_sub(taken.sum())
+    }
+
     /// The sums so far are read.
     fn finish(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         pending.into_iter().for_each(|op| self.push(op));
     }
 
-    /// MACs, with bursts that are written between the last of them.
-    fn macs(&mut self, segment: Segment, between: &[AimOp]) {
-        let apart = segment.count - between.len() as u32;
-        if apart > 0 {
-            self.push(AimOp::Mac { row: segment.row, col: segment.col, count: apart });
-        }
-        for (n, write) in (0..).zip(between) {
-            self.push(AimOp::Mac { row: segment.row, col: segment.col + apart + n, count: 1 });
-            self.push(write.clone());
+    /// MACs, with their own bursts between the first and those of the next ones, no more than there are MACs, between
+    /// the last of them.
+    fn macs(&mut self, segment: Segment, next: &[AimOp]) {
+        let Segment { row, col, count, late } = segment;
+        let apart = count as usize - next.len();
+        let mut done = 0;
+        for n in 0..count as usize {
+            let behind = late.get(n).into_iter().chain(n.checked_sub(apart).and_then(|n| next.get(n)));
+            let mut behind = behind.cloned().peekable();
+            if behind.peek().is_some() || n + 1 == count as usize {
+                self.push(AimOp::Mac { row, col: col + done, count: n as u32 + 1 - done });
+                done = n as u32 + 1;
+            }
+            behind.for_each(|write| self.push(write));
         }
     }
 }
@@ -79,17 +115,17 @@ fn taken(reads: &[(u32, u32, i64)], relu: bool) -> Vec<AimOp> {
     out
 }
 
-/// The bursts of a part of a line, each as a write to the buffer, for all its copies.
-fn writes(matrix: &Matrix, line: &Line, chunk: u32, copies: u32) -> Vec<AimOp> {
+/// The bursts of a part of a line, each as a write to the buffer, for one of its copies.
+fn writes(matrix: &Matrix, line: &Line, chunk: u32, copy: u32) -> Vec<AimOp> {
     let first = chunk * matrix.columns * LANES;
     let here = (line.len as u32 - first).min(matrix.columns * LANES);
-    let burst = |copy: u32, n: u32| AimOp::WriteBuffer {
+    let burst = |n: u32| AimOp::WriteBuffer {
         col: copy * matrix.columns + n,
         tensor: line.tensor,
         offset: 2 * (line.first as u64 + u64::from(first + n * LANES)),
         bytes: 2 * (here - n * LANES).min(LANES),
     };
-    (0..copies).flat_map(|copy| (0..here.div_ceil(LANES)).map(move |n| burst(copy, n))).collect()
+    (0..here.div_ceil(LANES)).map(burst).collect()
 }
 
 /// Successive bursts as one operation.
@@ -116,19 +152,10 @@ fn joined(writes: &[AimOp]) -> Vec<AimOp> {
 /// The outputs of one line at one slot: their bank, counted through the pseudo-channels, and their element.
 type Reads = Vec<(u32, u32, i64)>;
 
-/// The commands of all products of a matrix, whose first row is `first`.
-pub(super) fn ops(
-    matrix: &Matrix,
-    first: u32,
-    lists: &[(Line, Vec<(&Output, Line)>)],
-    lines: Lines<'_>,
-) -> Vec<ColumnOp> {
-    let mut e = Emitter { ops: Vec::new(), lines, place: SourceLine::default(), open: None, pending: Vec::new() };
-    // The MACs before, whose columns are free behind them, and what waits to be told of them.
-    let mut before: Option<Segment> = None;
-    let mut held: Option<(usize, u32)> = None;
-    for (n, (line, own)) in lists.iter().enumerate() {
-        let mut slots: Vec<(Slot, Reads, &Output)> = Vec::new();
+/// The sums of all lines, slot by slot, in the order in which they are computed.
+fn tasks<'a>(matrix: &Matrix, lists: &'a [(Line, Vec<(&'a Output, Line)>)]) -> Vec<Task<'a>> {
+    let mut tasks: Vec<Task<'_>> = Vec::new();
+    for (n, (_, own)) in lists.iter().enumerate() {
         let mut places: Vec<(Slot, u32, &Output)> = own
             .iter()
             .map(|(o, row)| {
@@ -138,55 +165,93 @@ pub(super) fn ops(
             .collect();
         places.sort_by_key(|(slot, bank, o)| (*slot, *bank, o.to));
         for (slot, bank, o) in places {
-            match slots.last_mut().filter(|(s, ..)| *s == slot) {
-                Some((_, reads, _)) => reads.push((bank, o.to.0, o.to.1)),
-                None => slots.push((slot, vec![(bank, o.to.0, o.to.1)], o)),
+            match tasks.last_mut().filter(|t| (t.line, t.slot) == (n, slot)) {
+                Some(task) => task.reads.push((bank, o.to.0, o.to.1)),
+                None => tasks.push(Task { line: n, slot, reads: vec![(bank, o.to.0, o.to.1)], output: o }),
             }
         }
-        let copies = 1 + slots.iter().map(|(s, ..)| s.beside).max().unwrap_or(0);
-        let chunks = (line.len as u32).div_ceil(matrix.columns * LANES);
-        for (slot, reads, o) in &slots {
-            for chunk in 0..chunks {
-                let left = (line.len as u32 - chunk * matrix.columns * LANES).div_ceil(LANES);
-                let segment = Segment {
-                    row: first + slot.row + chunk,
-                    col: slot.beside * matrix.columns,
-                    count: left.min(matrix.columns),
-                };
-                let fresh = match held.replace((n, chunk)) {
-                    Some(had) if had == (n, chunk) => Vec::new(),
-                    _ => writes(matrix, line, chunk, copies),
-                };
-                let turns = e.open != Some(segment.row);
-                let room = if turns { (CLOSING + OPENING) as usize } else { 0 };
-                // Bursts that the row change has no room for go between the MACs before.
-                let early = before.map_or(0, |b| match copies == 1 && b.col == 0 {
-                    true => fresh.len().saturating_sub(room).min(b.count as usize),
-                    false => 0,
-                });
-                let (between, rest) = fresh.split_at(early);
-                if let Some(b) = before.take() {
-                    e.macs(b, between);
-                }
-                let closing = rest.len().min(if turns { CLOSING as usize } else { rest.len() });
-                if turns && e.open.is_some() {
-                    e.push(AimOp::Close);
-                }
-                if chunk == 0 {
-                    e.finish();
-                    e.line(o.span);
-                    e.push(AimOp::Clear);
-                }
-                joined(&rest[..closing]).into_iter().for_each(|w| e.push(w));
-                if turns {
-                    e.push(AimOp::Open { row: segment.row });
-                    e.open = Some(segment.row);
-                }
-                joined(&rest[closing..]).into_iter().for_each(|w| e.push(w));
-                before = Some(segment);
+    }
+    // A row is opened once for all of them, unless a sum goes through several.
+    if lists.iter().all(|(line, _)| chunks(matrix, line) == 1) {
+        tasks.sort_by_key(|t| (t.slot.row, t.line, t.slot.beside));
+    }
+    tasks
+}
+
+/// Rows that a line goes through.
+fn chunks(matrix: &Matrix, line: &Line) -> u32 {
+    (line.len as u32).div_ceil(matrix.columns * LANES)
+}
+
+/// The commands of all products of a matrix, whose first row is `first`.
+pub(super) fn ops(
+    matrix: &Matrix,
+    first: u32,
+    lists: &[(Line, Vec<(&Output, Line)>)],
+    lines: Lines<'_>,
+) -> Vec<ColumnOp> {
+    let mut e = Emitter { ops: Vec::new(), lines, place: SourceLine::default(), open: None, pending: Vec::new() };
+    // The MACs before, whose columns are free behind them, and what each copy holds.
+    let mut before: Option<Segment> = None;
+    let mut held: Vec<Option<(usize, u32)>> = Vec::new();
+    let tasks = tasks(matrix, lists);
+    for (at, Task { line: n, slot, reads, output }) in tasks.iter().enumerate() {
+        let (n, line) = (*n, &lists[*n].0);
+        let copy = slot.beside as usize;
+        held.resize(held.len().max(copy + 1), None);
+        for chunk in 0..chunks(matrix, line) {
+            let left = (line.len as u32 - chunk * matrix.columns * LANES).div_ceil(LANES);
+            let mut segment = Segment {
+                row: first + slot.row + chunk,
+                col: slot.beside * matrix.columns,
+                count: left.min(matrix.columns),
+                late: Vec::new(),
+            };
+            let fresh = match held[copy].replace((n, chunk)) {
+                Some(had) if had == (n, chunk) => Vec::new(),
+                _ => writes(matrix, line, chunk, slot.beside),
+            };
+            let turns = e.open != Some(segment.row);
+            let closing = e.closing(chunk == 0);
+            let room = if turns { closing + OPENING } else { 0 };
+            // Bursts that the row change has no room for go between the MACs before.
+            let early = before.as_ref().map_or(0, |b| fresh.len().saturating_sub(room).min(b.count as usize));
+            let (between, rest) = fresh.split_at(early);
+            if let Some(b) = before.take() {
+                e.macs(b, between);
             }
-            e.pending = taken(reads, o.relu);
+            let (ahead, late) = rest.split_at(rest.len().min(room.max(AHEAD)));
+            segment.late = late.to_vec();
+            let mut ahead = ahead.to_vec();
+            // Where there is room left, for the sums that come then.
+            let next = tasks[at + 1..].iter().take_while(|t| turns && (t.line, t.slot.row) == (n, slot.row));
+            for copy in next.map(|t| t.slot.beside) {
+                let bursts = writes(matrix, line, chunk, copy);
+                if ahead.len() + bursts.len() > room {
+                    break;
+                }
+                held.resize(held.len().max(copy as usize + 1), None);
+                held[copy as usize] = Some((n, chunk));
+                ahead.extend(bursts);
+            }
+            let (closing, opening) = ahead.split_at(ahead.len().min(if turns { closing } else { ahead.len() }));
+            if turns && e.open.is_some() {
+                e.push(AimOp::Close);
+            }
+            if chunk == 0 {
+                e.finish();
+                e.line(output.span);
+                e.push(AimOp::Clear);
+            }
+            joined(closing).into_iter().for_each(|w| e.push(w));
+            if turns {
+                e.push(AimOp::Open { row: segment.row });
+                e.open = Some(segment.row);
+            }
+            joined(opening).into_iter().for_each(|w| e.push(w));
+            before = Some(segment);
         }
+        e.pending = taken(reads, output.relu);
     }
     if let Some(b) = before {
         e.macs(b, &[]);

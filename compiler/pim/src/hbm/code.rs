@@ -9,7 +9,7 @@
 use super::node::{BankBurst, Node, NodeId, Nodes};
 use super::trace::Store;
 use ptoc_diagnostics::Span;
-use ptoc_pim_stream::crf::{Alu, Instruction, Operand, OperandLocation as File};
+use ptoc_pim_stream::crf::{Alu, ENTRIES, Instruction, Operand, OperandLocation as File};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Vectors of each register file.
@@ -91,6 +91,8 @@ pub struct Choice {
     /// Products of two bursts of the bank are part of a MAC, however few rows share a factor: one command for each, and
     /// an instruction for each row, where eight products and eight sums are two commands and two instructions.
     pub singly: bool,
+    /// Elements of an array that the host brings as scalars at once.
+    pub elements: u64,
 }
 
 /// In which order the values of a strip are computed.
@@ -110,8 +112,9 @@ pub enum ValueOrder {
 }
 
 impl Choice {
-    /// What is tried, in this order, for a block of these stores, whose operands may be interleaved.
-    pub fn all(stores: &[Store], interleaved: bool) -> Vec<Choice> {
+    /// What is tried, in this order, for a block of these stores, whose operands may be interleaved, and some of which
+    /// have elements as `scalars`.
+    pub fn all(stores: &[Store], interleaved: bool, scalars: bool) -> Vec<Choice> {
         let mut sizes = vec![2 * REGISTERS, REGISTERS, 4, 2, 1];
         if stores.len() > 2 * REGISTERS {
             sizes.push(stores.len());
@@ -138,8 +141,18 @@ impl Choice {
             late(&sizes, ValueOrder::OnDemand),
         ];
         let singly = if interleaved { late(&[few, wide.to_vec()].concat(), ValueOrder::Level) } else { Vec::new() };
-        let choice = |singly| move |(stores, early, order)| Choice { stores, early, order, singly };
-        singly.into_iter().map(choice(true)).chain(all.concat().into_iter().map(choice(false))).collect()
+        let eight = REGISTERS as u64;
+        let choice = |singly| move |(stores, early, order)| Choice { stores, early, order, singly, elements: eight };
+        // Sums side by side take a product with each element, a word of its own: as many as a loop has room for, with
+        // its JUMP and the EXIT.
+        let wide = if scalars { stores.len().min(2 * REGISTERS) } else { 0 };
+        let looped = [wide, wide.min(4)].into_iter().take(1 + usize::from(wide > 4)).filter_map(|stores| {
+            let elements = (ENTRIES - 2).checked_div(stores)? as u64;
+            let order = ValueOrder::Level;
+            (elements < eight).then_some(Choice { stores, early: false, order, singly: false, elements })
+        });
+        let singly = singly.into_iter().map(choice(true));
+        singly.chain(looped).chain(all.concat().into_iter().map(choice(false))).collect()
     }
 }
 
@@ -163,6 +176,8 @@ pub struct Coder<'n> {
     prefer: FxHashMap<NodeId, (u8, u8)>,
     fused: FxHashSet<NodeId>,
     singly: bool,
+    /// Elements that are scalars at once.
+    elements: u64,
     /// Any burst, for commands that only step.
     last: BankBurst,
     events: Vec<UnitEvent>,
@@ -193,6 +208,7 @@ pub fn round(
             prefer: FxHashMap::default(),
             fused: FxHashSet::default(),
             singly: choice.singly,
+            elements: choice.elements,
             last: strip[0].at,
             events: Vec::new(),
         };
@@ -501,15 +517,15 @@ impl Coder<'_> {
         Operand { place: if product { File::SrfM } else { File::SrfA }, index: 0 }
     }
 
-    /// An element of an array as a product's scalar: eight successive ones are brought at once.
+    /// An element of an array as a product's scalar: successive ones are brought at once.
     fn element(&mut self, tensor: u32, offset: u64, span: Span) -> Operand {
-        let eight = REGISTERS as u64 * 2;
-        let first = offset / eight * eight;
+        let bytes = self.elements * 2;
+        let first = offset / bytes * bytes;
         if self.scalars.elements != Some((tensor, first)) {
             self.scalars = Scalars { elements: Some((tensor, first)), ..Scalars::default() };
             self.events.push(UnitEvent::Host(HostWrite::Elements(tensor, first), span));
         }
-        Operand { place: File::SrfM, index: (offset % eight / 2) as u8 }
+        Operand { place: File::SrfM, index: (offset % bytes / 2) as u8 }
     }
 
     /// One operand of the two may come from the bank with the command.

@@ -148,6 +148,19 @@ impl Nodes {
         out
     }
 
+    /// Whether any of these expressions multiplies with elements of an array.
+    pub fn have_elements(&self, of: impl Iterator<Item = NodeId>) -> bool {
+        let mut seen = FxHashSet::default();
+        let mut work: Vec<NodeId> = of.filter(|id| seen.insert(*id)).collect();
+        while let Some(id) = work.pop() {
+            if matches!(self.get(id), Node::MulElement { .. }) {
+                return true;
+            }
+            work.extend(self.get(id).operands().filter(|o| seen.insert(*o)));
+        }
+        false
+    }
+
     /// a - b. The product with -1 is exact and changes the sign alone, of zeros too, and a + (-b) is a - b in IEEE 754.
     pub fn sub(&mut self, a: NodeId, b: NodeId, span: Span) -> NodeId {
         let minus = self.intern(Node::MulScalar(b, MINUS_ONE), span);

@@ -123,11 +123,14 @@ pub fn groups(events: &[UnitEvent]) -> Vec<UnitGroup> {
     out
 }
 
-fn words<'g>(groups: impl IntoIterator<Item = &'g UnitGroup>) -> Vec<Instruction> {
-    let word = |g: &UnitGroup| match g {
+fn word(group: &UnitGroup) -> Option<Instruction> {
+    match group {
         UnitGroup::Steps { word, .. } => Some(*word),
-        _ => None,
-    };
+        UnitGroup::Host(..) => None,
+    }
+}
+
+fn words<'g>(groups: impl IntoIterator<Item = &'g UnitGroup>) -> Vec<Instruction> {
     groups.into_iter().filter_map(word).collect()
 }
 
@@ -264,13 +267,24 @@ fn written(strips: Vec<Vec<UnitGroup>>) -> Vec<Segment> {
     out
 }
 
+/// How many of the groups, from the first on, are whole repetitions of as many words as a loop can have.
+fn repeated(groups: &[UnitGroup]) -> Option<usize> {
+    let own = || groups.iter().filter_map(word);
+    let times = |period: usize| 1 + own().zip(own().skip(period)).take_while(|(a, b)| a == b).count() / period;
+    let periods = (1..=PERIOD).map(|period| (period, times(period))).filter(|(_, times)| *times > 1);
+    let longest = periods.map(|(period, times)| period * times).max()?;
+    let mut places = groups.iter().enumerate().filter(|(_, g)| word(g).is_some());
+    places.nth(longest - 1).map(|(at, _)| at + 1)
+}
+
 /// How many of the groups, from the first on, make a program: pieces are tried that become longer by their own length,
 /// then what is between the last that fits and the first that does not, so that long ones take little more time than
 /// short ones.
 fn fitting(groups: &[UnitGroup]) -> usize {
     let fits = |n: usize| folded(words(&groups[..n])).len() <= MOST;
-    // A group is one word at most.
-    let (mut good, mut bad) = (MOST.min(groups.len()), groups.len() + 1);
+    // A group is one word at most. What ends within a repetition has words that the whole of it has not.
+    let whole = repeated(groups).filter(|n| fits(*n)).unwrap_or(0);
+    let (mut good, mut bad) = (MOST.min(groups.len()).max(whole), groups.len() + 1);
     while good < groups.len() && bad > groups.len() {
         let next = (2 * good).min(groups.len());
         if fits(next) { good = next } else { bad = next }

@@ -193,12 +193,37 @@ struct Coding<'k> {
 
 impl Coding<'_> {
     fn strips(&mut self, stores: &[Store], overwritten: &FxHashSet<BankBurst>) -> Res {
-        if !stores.is_empty() {
-            let state = (&mut self.scalars, &mut self.chosen);
-            let unit = (self.registers, self.interleaved);
-            let coded = coded(self.kernel, &self.nodes, unit, stores, overwritten, state)?;
-            self.parts.extend(coded.into_iter().map(SchedulePart::Strip));
+        if stores.is_empty() {
+            return Ok(());
         }
+        let is_slot = |s: &Store| self.turns.is_stored(s.at);
+        // The first round with slots decides.
+        let slots = stores.iter().any(is_slot);
+        let banks = match self.turns.bank {
+            Some(bank) if slots => bank..bank + 1,
+            None if slots => 0..2,
+            _ => 0..1,
+        };
+        let compared = banks.len() > 1;
+        let mut best: Option<(u64, u8, Vec<Vec<UnitGroup>>, Scalars, FxHashMap<usize, Choice>)> = None;
+        for bank in banks {
+            let to = |s: &Store| if is_slot(s) { Store { at: BankBurst { odd: bank, ..s.at }, ..*s } } else { *s };
+            let moved: Vec<Store> = stores.iter().map(to).collect();
+            let (mut scalars, mut chosen) = (self.scalars, self.chosen.clone());
+            let unit = (self.registers, self.interleaved);
+            let state = (&mut scalars, &mut chosen);
+            let strips = coded(self.kernel, &self.nodes, unit, &moved, overwritten, state)?;
+            let clocks = if compared { clocks(&strips) } else { 0 };
+            if best.as_ref().is_none_or(|(least, ..)| clocks < *least) {
+                best = Some((clocks, bank, strips, scalars, chosen));
+            }
+        }
+        let Some((_, bank, strips, scalars, chosen)) = best else { return Ok(()) };
+        if slots {
+            self.turns.bank = Some(bank);
+        }
+        (self.scalars, self.chosen) = (scalars, chosen);
+        self.parts.extend(strips.into_iter().map(SchedulePart::Strip));
         Ok(())
     }
 
@@ -430,10 +455,11 @@ fn coded(
         }
     }
     let mut trouble: Option<Trouble> = None;
+    let elements = nodes.have_elements(stores.iter().map(|s| s.node));
     let mut stores = Cow::Borrowed(stores);
     loop {
         let (mut best, mut compared): (Option<Coded>, usize) = (None, 0);
-        for choice in Choice::all(&stores, interleaved) {
+        for choice in Choice::all(&stores, interleaved, elements) {
             let mut now = *scalars;
             match code::round(nodes, registers, &stores, overwritten, &mut now, choice) {
                 Ok(events) => {

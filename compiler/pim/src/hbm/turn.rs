@@ -2,9 +2,10 @@
 //!
 //! Units have no way from lane to lane, so sums of rows need the host's path: a unit stores 16 bursts of partial sums,
 //! the host reads them and writes them back turned, lane `l` of burst `i` as lane `i` of burst `l`, and the unit adds
-//! the turned bursts lane by lane. A slot is 16 such bursts of every unit, in the even banks above everything else:
-//! half a row for the bursts as they are stored, half of the next row for the turned ones. Many slots are turned at
-//! once, by a `move` of an array that is in the memory alone.
+//! the turned bursts lane by lane. A slot is 16 such bursts of every unit above everything else: half a row for the bursts
+//! as they are stored, half of the next row of the even banks for the turned ones. Bursts are stored to the even banks,
+//! or to the odd ones where units go back to the rows that they have read, which stay open then. Many slots are turned
+//! at once, by a `move` of an array that is in the memory alone.
 
 use super::node::{BankBurst, NodeId};
 use super::places::Home;
@@ -29,6 +30,8 @@ pub struct Turns {
     before: u32,
     /// Those of them that were turned.
     done: u32,
+    /// The bank of a unit that bursts are stored to, if that is decided.
+    pub bank: Option<u8>,
 }
 
 /// Slots that are turned at once.
@@ -36,6 +39,7 @@ pub struct Turns {
 pub struct Turn {
     row: u32,
     slots: u32,
+    bank: u8,
 }
 
 impl Turns {
@@ -58,7 +62,7 @@ impl Turns {
         self.before + n as u32
     }
 
-    /// Where burst `n` of a slot is stored.
+    /// Where burst `n` of a slot is stored, if that is the even bank.
     pub fn stored(&self, slot: u32, n: u32) -> BankBurst {
         BankBurst { odd: 0, row: self.row + 2 * (slot / BESIDE), col: slot % BESIDE * LANES + n }
     }
@@ -72,6 +76,11 @@ impl Turns {
     /// Whether it is a turned burst.
     pub fn is_turned(&self, at: BankBurst) -> bool {
         at.row >= self.row && (at.row - self.row) % 2 == 1
+    }
+
+    /// Whether [`Turns::stored`] said it.
+    pub fn is_stored(&self, at: BankBurst) -> bool {
+        at.row >= self.row && (at.row - self.row).is_multiple_of(2)
     }
 
     /// The round is over: the next one has slots of its own.
@@ -94,7 +103,7 @@ impl Turns {
     /// what it has.
     pub fn turn(&mut self) -> Turn {
         let first = self.done / BESIDE * BESIDE;
-        let turn = Turn { row: self.stored(first, 0).row, slots: self.before - first };
+        let turn = Turn { row: self.stored(first, 0).row, slots: self.before - first, bank: self.bank.unwrap_or(0) };
         self.done = self.before;
         if self.slots.is_empty() {
             (self.before, self.done) = (0, 0);
@@ -119,9 +128,10 @@ impl Turn {
         ];
         let slots = vec![leaf(BESIDE, Coord::Col, LANES), leaf(self.slots.div_ceil(BESIDE), Coord::Row, 2)];
         let size = DType::F16.size() as u32;
-        let placement = |row, burst, lane| ArrayPlacement {
+        let placement = |row, bank, burst, lane| ArrayPlacement {
             dims: vec![dealt.clone(), slots.clone(), vec![burst], vec![lane]],
             row,
+            bank,
             replicated: false,
             ..ArrayPlacement::default()
         };
@@ -133,7 +143,8 @@ impl Turn {
             role: Role::Temp,
             fill: None,
         };
-        let (from, to) = (placement(self.row, columns, bytes), placement(self.row + 1, bytes, columns));
+        let from = placement(self.row, u32::from(self.bank), columns, bytes);
+        let to = placement(self.row + 1, 0, bytes, columns);
         (decl, Action::Move { tensor, from, to })
     }
 }

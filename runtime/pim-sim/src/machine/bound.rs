@@ -202,11 +202,12 @@ impl BoundMeter {
         self.gaps.precharge()
     }
 
-    /// When the banks of a pseudo-channel can open a row at the earliest, in ticks behind the step's first; and when
-    /// the next refresh is due. A step takes one that its last command waits for, even if that is behind its end.
-    pub(super) fn ready(&mut self, pc: usize, ticks: impl Iterator<Item = u64>, due: u64) {
+    /// When the banks of a pseudo-channel can open a row at the earliest, in ticks behind the step's first, and when
+    /// all that have one open can, closed together; and when the next refresh is due. A step takes one that its last
+    /// command waits for, even if that is behind its end.
+    pub(super) fn ready(&mut self, pc: usize, ticks: impl Iterator<Item = u64>, closed: u64, due: u64) {
         self.due.get_or_insert(due);
-        self.pchs[pc].banks.ready(ticks);
+        self.pchs[pc].banks.ready(ticks, closed);
     }
 
     fn bank(&self, i: &Issued) -> u32 {
@@ -246,10 +247,17 @@ impl BoundMeter {
         }
     }
 
-    /// The host takes sums, so many ticks behind their last step.
-    pub(super) fn take_sum(&mut self, pc: usize, ticks: u64) {
+    /// Units work on sums, so many ticks behind their last step and so many ticks long.
+    pub(super) fn work_on_sum(&mut self, pc: usize, behind: u64, ticks: u64) {
         if self.counts {
-            self.pchs[pc].sums.take(ticks);
+            self.pchs[pc].sums.work(behind, ticks);
+        }
+    }
+
+    /// The host takes sums, so many ticks behind their last step, or behind others that it takes.
+    pub(super) fn take_sum(&mut self, pc: usize, ticks: u64, burst: u64) {
+        if self.counts {
+            self.pchs[pc].sums.take(ticks, burst);
         }
     }
 
@@ -274,7 +282,9 @@ impl BoundMeter {
             return LowerBound::default();
         }
         let Distances { short, long, window, .. } = self.distances;
-        let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight));
+        // Steps of units whose commands go in no order begin when all banks are closed.
+        let all = self.in_order.is_none();
+        let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight), all);
         let columns = plain.columns;
         let latencies = needs.kinds.into_iter().zip(span.latency).filter(|(there, _)| *there);
         let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0).max(needs.sums.last());

@@ -16,7 +16,7 @@ use crate::units::hbm_pim::{
 use crate::units::vector::{LANES, Vector};
 use ptoc_pim_stream::Geometry;
 use ptoc_pim_stream::crf::{self, Alu, Instruction, OperandLocation as Operand};
-use ptoc_pim_stream::mode::{GRF_A_COLUMNS, GRF_B_COLUMNS};
+use ptoc_pim_stream::mode::{GRF_A_COLUMNS, GRF_B_COLUMNS, SRF_COLUMN};
 use ptoc_pim_stream::stream::{BURST, Burst, ColumnOp, Data, Exec, SourceLine};
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_tensor::Tensor;
@@ -213,6 +213,8 @@ impl ExecLane<'_> {
                     if let Some(file) = file {
                         // The files begin at multiples of eight.
                         effect.work = Work::Feeds { file, register: (col % 8) as u8 };
+                    } else if col == SRF_COLUMN {
+                        effect.work = Work::Scalars { elements: matches!(data, Data::Tensor { .. }) };
                     }
                 }
                 Control::Counted | Control::Program => effect.bucket = Bucket::Mode,
@@ -296,7 +298,8 @@ impl CommandSource for ExecLane<'_> {
 fn work(instruction: &Instruction, write: bool, row: u32, col: u32) -> Work {
     let Instruction::Alu { op, dst, a, b, auto, .. } = *instruction else { return Work::Other };
     let of = |o: crf::Operand| {
-        let file = [Operand::GrfA, Operand::GrfB].iter().position(|file| *file == o.place)?;
+        let files = [Operand::GrfA, Operand::GrfB, Operand::SrfM, Operand::SrfA];
+        let file = files.iter().position(|file| *file == o.place)?;
         Some((file, register(o, op, auto || op == Alu::Fill, row, col) as u8))
     };
     match of(dst) {

@@ -89,8 +89,8 @@ pub struct Effect {
     pub work: Work,
 }
 
-/// What a column command does to the units of HBM-PIM, for [`super::bound`]. A register is its file (0 is GRF_A) and
-/// its number.
+/// What a column command does to the units of HBM-PIM, for [`super::bound`]. A register is its file (GRF_A, GRF_B,
+/// SRF_M, SRF_A) and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Nothing of account.
@@ -103,6 +103,11 @@ pub enum Work {
         file: usize,
         /// Which.
         register: u8,
+    },
+    /// The scalars have values.
+    Scalars {
+        /// Elements of an array, and not one number for all.
+        elements: bool,
     },
     /// A read steps the units.
     Steps {
@@ -328,8 +333,13 @@ impl Channel<'_> {
             Some(_) => session.earliest(Command::PrePb, bank, start) + pre,
         };
         for pc in 0..self.config.org.pseudochannel as usize {
-            let ticks = (pc * banks..(pc + 1) * banks).map(|bank| act(bank).saturating_sub(start));
-            self.log.bounds.ready(pc, ticks, session.refresh_due());
+            let banks = pc * banks..(pc + 1) * banks;
+            // Where banks are refreshed one by one, they are closed one by one.
+            let open = banks.clone().filter(|bank| session.open_row(*bank).is_some());
+            let together = open.map(act).max().filter(|_| self.controller.refresh != Refresh::PerBank);
+            let closed = together.unwrap_or(start).saturating_sub(start);
+            let ticks = banks.map(|bank| act(bank).saturating_sub(start));
+            self.log.bounds.ready(pc, ticks, closed, session.refresh_due());
         }
     }
 
@@ -585,6 +595,8 @@ impl Channel<'_> {
             }
             Apart::Step => {
                 after([0, step, step, step]);
+                let own = config.ticks(t.ccd_l);
+                self.log.bounds.work_on_sum(lane.pc, step.saturating_sub(own), step);
                 (Bucket::Compute, false, tick + step)
             }
             Apart::Read => {
@@ -592,7 +604,7 @@ impl Channel<'_> {
                 after([turn, turn, 0, burst]);
                 // Behind the last step of the sum, less that step's own time.
                 let own = config.ticks(t.ccd_l);
-                self.log.bounds.take_sum(lane.pc, step.saturating_sub(own));
+                self.log.bounds.take_sum(lane.pc, step.saturating_sub(own), burst);
                 (Bucket::Column, true, tick + burst)
             }
         };

@@ -56,6 +56,8 @@ struct Bank {
     found: bool,
     /// Ticks after the step's first until it may open a row, as the steps before have left it.
     ready: u64,
+    /// Its commands are for many banks.
+    wide: bool,
 }
 
 impl Bank {
@@ -74,6 +76,8 @@ pub(super) struct AnyOrder {
     rows: FxHashSet<(u32, u32)>,
     /// Of the rows those of commands to many banks.
     wide: u64,
+    /// When all banks that had a row open may open one, closed together.
+    closed: u64,
     /// The steps before are known.
     known: bool,
 }
@@ -101,11 +105,12 @@ fn item<T: Clone + Default>(list: &mut Vec<T>, at: u32) -> &mut T {
 }
 
 impl AnyOrder {
-    /// When each bank may open a row; only the first word counts.
-    pub(super) fn ready(&mut self, ticks: impl Iterator<Item = u64>) {
+    /// When each bank may open a row, and all that had one open together; only the first word counts.
+    pub(super) fn ready(&mut self, ticks: impl Iterator<Item = u64>, closed: u64) {
         if std::mem::replace(&mut self.known, true) {
             return;
         }
+        self.closed = closed;
         (0..).zip(ticks).for_each(|(bank, ticks)| item(&mut self.banks, bank).ready = ticks);
     }
 
@@ -127,6 +132,7 @@ impl AnyOrder {
         let own = item(&mut self.banks, bank);
         own.columns += 1;
         own.kinds[usize::from(write)] = true;
+        own.wide |= wide;
         let before = own.last.replace(row);
         if before == Some(row) {
             return false;
@@ -139,14 +145,14 @@ impl AnyOrder {
     }
 
     /// The largest of three: the column commands, which take so many ticks, the bank with most to do, and all
-    /// activations, each for so many of them.
-    pub(super) fn bound(&self, d: &Distances, (columns, weight): (u64, u32)) -> Least {
+    /// activations, each for so many of them. Before commands to many banks `all` banks are closed, if that is said.
+    pub(super) fn bound(&self, d: &Distances, (columns, weight): (u64, u32), all: bool) -> Least {
         // The last command's distance is to nothing.
         let group = self.groups.iter().max().map_or(0, |most| most.saturating_sub(1) * d.long);
         let columns = (columns - d.short.min(d.long).min(columns)).max(group);
         let used = || self.banks.iter().filter(|b| b.rows > 0);
         // Behind an activation a column command waits for its row; before it, what the steps before left is waited for.
-        let opens = |bank: &Bank| d.opening + bank.ready;
+        let opens = |bank: &Bank| d.opening + bank.ready.max(if all && bank.wide { self.closed } else { 0 });
         let closed = used().filter(|b| b.acts() > 0).map(opens).min().unwrap_or(0);
         let open = used().any(|b| b.found);
         let rows = |bank: &Bank| {

@@ -2,8 +2,8 @@
 //!
 //! A command to another row waits for its PRE and ACT, which are issued when its turn comes: nothing hides them. From
 //! reads to writes and back the bus turns, and a fence stands there, since the units' registers hold what goes on. A
-//! unit has eight registers of a file, so of the vectors that the host writes and units use, and of the results that
-//! units compute and store, there are no more between two turns. A row that changes where the direction does waits for
+//! unit has eight registers of a file, so of the vectors and of the elements as scalars that the host writes and units
+//! use, and of the results that units compute and store, there are no more between two turns. A row that changes where the direction does waits for
 //! both at once; as many as can are taken to do so. Into the units' modes and out of them all banks close, so that
 //! behind that the first row of a bank waits, too.
 //!
@@ -17,8 +17,12 @@ use crate::dram::{Command, Config};
 use crate::machine::lanes::Work;
 use rustc_hash::FxHashSet;
 
-/// Vectors of a register file.
+/// Vectors of a register file, scalars of one.
 const REGISTERS: u64 = 8;
+
+/// Files of vectors, and all with those of scalars.
+const VECTORS: usize = 2;
+const FILES: usize = 4;
 
 /// Distances of commands, in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -82,13 +86,14 @@ pub(super) struct InOrder {
     reserved: [u64; 3],
     /// Banks that were used since all closed.
     used: FxHashSet<u32>,
-    /// Vectors that the host wrote to a file and units read, results that units stored.
-    moved: [u64; 3],
+    /// Vectors, and elements as scalars, that the host wrote to a file and units read; results that units stored.
+    moved: [u64; FILES],
+    stored: u64,
     /// Registers that the host has written, those that hold results which are not stored: bits by file.
-    fed: [u8; 2],
-    computed: [u8; 2],
+    fed: [u8; FILES],
+    computed: [u8; VECTORS],
     /// How often the vectors that the host wrote were used, by file and register; 0 where the units wrote another one.
-    uses: [[u64; REGISTERS as usize]; 2],
+    uses: [[u64; REGISTERS as usize]; VECTORS],
     /// Products of such vectors that were used as often as a file has registers.
     products: u64,
     /// Data rows that are the first of their bank since all closed, by their first command: those of banks that had
@@ -154,27 +159,34 @@ impl InOrder {
                 self.closes += 1;
                 self.used.clear();
             }
+            Work::Feeds { file, .. } if file >= VECTORS => {}
             Work::Feeds { file, register } => {
                 self.fed[file] |= 1 << register;
                 self.computed[file] &= !(1 << register);
                 self.uses[file][usize::from(register)] = 1;
             }
+            Work::Scalars { elements } => {
+                let fed = if elements { u8::MAX } else { 0 };
+                self.fed[VECTORS..].fill(fed);
+            }
             Work::Steps { reads, written } => {
                 for (file, register) in reads.into_iter().flatten() {
-                    self.product(file, register, written);
+                    if file < VECTORS {
+                        self.product(file, register, written);
+                    }
                     let bit = 1 << register;
                     self.moved[file] += u64::from(self.fed[file] & bit != 0);
                     self.fed[file] &= !bit;
                 }
-                if let Some((file, register)) = written {
+                if let Some((file, register)) = written.filter(|(file, _)| *file < VECTORS) {
                     self.computed[file] |= 1 << register;
                     self.uses[file][usize::from(register)] = 0;
                 }
             }
             Work::Stores { from } => {
-                let Some((file, register)) = from else { return };
+                let Some((file, register)) = from.filter(|(file, _)| *file < VECTORS) else { return };
                 let bit = 1 << register;
-                self.moved[2] += u64::from(self.computed[file] & bit != 0);
+                self.stored += u64::from(self.computed[file] & bit != 0);
                 self.computed[file] &= !bit;
             }
         }
@@ -201,8 +213,8 @@ impl InOrder {
         let over = |ticks: u64, under: u64| ticks.saturating_sub(under);
         // What a fence waits for behind a read, a write.
         let fence = if fences { latency } else { [1, 1] };
-        let fed = self.moved[0].div_ceil(REGISTERS).max(self.moved[1].div_ceil(REGISTERS));
-        let stored = self.moved[2].div_ceil(2 * REGISTERS);
+        let fed = self.moved.into_iter().max().unwrap_or(0).div_ceil(REGISTERS);
+        let stored = self.stored.div_ceil(2 * REGISTERS);
         // Where the step enters the units' modes, it has written before it reads.
         let entered = u64::from(self.closes > 0);
         let turns = [fed.saturating_sub(1).max(stored), fed.max((stored + entered).saturating_sub(1))];
@@ -211,7 +223,7 @@ impl InOrder {
         // Reads come behind writes, so that the rows that they open wait there, too.
         let mut rows = 0;
         // Rows beside the first of all that are opened for products.
-        let read = (self.products.div_ceil(bursts)).saturating_sub(1 + self.moved[2].div_ceil(REGISTERS));
+        let read = (self.products.div_ceil(bursts)).saturating_sub(1 + self.stored.div_ceil(REGISTERS));
         for kind in 0..2 {
             let before = 1 - kind;
             let at_turn = over(fence[before] + gaps.row[kind], turn[before]);
@@ -234,7 +246,7 @@ impl InOrder {
         rows += alone * over(gaps.act[1], narrow) + together * over(gaps.act[1], column);
         rows += reopened * (gaps.row[1] - gaps.act[1]);
         // In between the units have stopped, for which a fence waits.
-        let stop = if self.closes > 1 && self.moved[2] > 0 { fence[1] } else { 0 };
+        let stop = if self.closes > 1 && self.stored > 0 { fence[1] } else { 0 };
         let close = match self.closes {
             0 => 0,
             n => (n - 1) * (gaps.close[0] + gaps.close[1]) + gaps.close[0] + stop,

@@ -4,9 +4,11 @@
 //! are in a line, and between two of them there is at least: behind the last step of a sum the time until it is there,
 //! the turn of the bus, and the beginning of the next sum; between steps of one sum that are in different rows, the
 //! change of the row, as what units hold cannot go on later. Rows in which no sum goes on are opened once each, at best
-//! while sums change.
+//! while sums change. A sum that begins in another row than those in which sums end opens it, too: sums through several
+//! rows cannot go through them the other way, as each addition rounds.
 
 use super::Distances;
+use rustc_hash::FxHashMap;
 
 /// What a pseudo-channel has done.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +21,8 @@ pub(super) struct Sums {
     changes: u64,
     /// The row of the last step; `None` before the first one of a sum.
     row: Option<u32>,
+    /// By rows, the sums that begin there and those that end there.
+    ends: FxHashMap<u32, [u64; 2]>,
     /// Steps that the host has not taken, and what it has waited for those that it has.
     steps: bool,
     waited: u64,
@@ -28,21 +32,33 @@ pub(super) struct Sums {
 impl Sums {
     /// A step in a row of all banks.
     pub fn step(&mut self, row: u32) {
-        self.changes += u64::from(self.row.is_some_and(|last| last != row));
+        match self.row {
+            Some(last) => self.changes += u64::from(last != row),
+            None => self.ends.entry(row).or_default()[0] += 1,
+        }
         (self.row, self.steps) = (Some(row), true);
     }
 
-    /// The host takes sums, so many ticks behind their last step less that step's own.
-    pub fn take(&mut self, ticks: u64) {
+    /// Units work on sums, so many ticks behind their last step less that step's own, which takes so many ticks.
+    pub fn work(&mut self, behind: u64, ticks: u64) {
+        self.take(behind, 0);
+        self.waited += ticks;
+        self.taken = false;
+    }
+
+    /// The host takes sums, so many ticks behind their last step less that step's own; so many behind others.
+    pub fn take(&mut self, ticks: u64, burst: u64) {
         if std::mem::take(&mut self.steps) {
             self.waited += ticks;
         }
+        self.waited += if self.taken { burst } else { 0 };
         self.taken = true;
     }
 
     /// A sum is begun, which takes so many ticks, and so many more where the bus turns.
     pub fn begin(&mut self, written: u64, turn: u64) {
-        if self.row.take().is_some() {
+        if let Some(row) = self.row.take() {
+            self.ends.entry(row).or_default()[1] += 1;
             let ticks = std::mem::take(&mut self.waited) + written + if self.taken { turn } else { 0 };
             (self.between, self.count, self.most) = (self.between + ticks, self.count + 1, self.most.max(ticks));
         }
@@ -57,7 +73,9 @@ impl Sums {
     /// Ticks of changing sums, and of changing rows, beside the steps: which go to so many rows.
     pub fn bound(&self, d: &Distances, rows: u64) -> (u64, u64) {
         let change = d.change[0].saturating_sub(d.long);
-        let opened = rows.saturating_sub(1).saturating_sub(self.changes).min(self.count);
+        let kept: u64 = self.ends.values().map(|[begin, end]| begin.min(end)).sum();
+        let opened = rows.saturating_sub(1).saturating_sub(self.changes).max(self.count.saturating_sub(kept));
+        let opened = opened.min(self.count);
         (self.between, self.changes * change + opened * change.saturating_sub(self.most))
     }
 
