@@ -67,6 +67,7 @@ mod pim_hbm;
 mod pim_hbm_reference;
 mod pim_language;
 mod pim_messages;
+mod pim_natural;
 mod pim_operands;
 mod pim_products;
 mod pim_program;

@@ -87,7 +87,9 @@ fn agree(target: &str, rounds: bool, kernel: &str, sizes: (u32, u32)) -> Result<
     prop_assert!(meant["outputs"]["y"]["sha256"].is_string());
     prop_assert_eq!(&meant["outputs"]["y"]["sha256"], &got["outputs"]["y"]["sha256"], "{} {:?}", kernel, sizes);
     let kinds = got["stats"]["report"]["kinds"].as_object().expect("kinds");
-    for (kind, factor) in kinds.iter().filter_map(|(name, k)| Some((name, k["bound"]["factor"].as_f64()?))) {
+    // What the host moves is nothing of AiM's.
+    let units = kinds.iter().filter(|(name, _)| *name == "exec");
+    for (kind, factor) in units.filter_map(|(name, k)| Some((name, k["bound"]["factor"].as_f64()?))) {
         prop_assert!(factor >= 1.0, "{} {:?}, {}: {}", kernel, sizes, kind, factor);
     }
     Ok(got)

@@ -1,10 +1,10 @@
 //! Commands in their order: the buffer is written while rows change, sums are read when they are there.
 //!
 //! A row change takes tRTP, tRP and tRCD, in which the data bus is free: as many bursts of the buffer are written then
-//! as fit. Those that do not fit are written between the MACs before, each behind the one that has used its column; what
-//! is left then, between the first MACs that need them. So lines of a row that share it with others have their copy of
-//! the buffer's line written when their turn comes, and a row stays open for all lines that go through the buffer, if
-//! they fit into it.
+//! as fit. Those that do not fit are written between the MACs before, each behind the one that has used its column;
+//! what is left then, between the first MACs that need them. So lines of a row that share it with others have their
+//! copy of the buffer's line written when their turn comes, and a row stays open for all lines that go through the
+//! buffer, if they fit into it.
 
 use super::LANES;
 use super::place::{Line, Matrix, Slot};

@@ -84,6 +84,8 @@ pub enum Trouble {
 pub struct Choice {
     /// Stores of a strip.
     pub stores: usize,
+    /// A strip ends with the row that it stores to.
+    pub rows: bool,
     /// The host brings vectors when the source loads them, not when they are needed.
     pub early: bool,
     /// In which order values are computed.
@@ -142,18 +144,37 @@ impl Choice {
         ];
         let singly = if interleaved { late(&[few, wide.to_vec()].concat(), ValueOrder::Level) } else { Vec::new() };
         let eight = REGISTERS as u64;
-        let choice = |singly| move |(stores, early, order)| Choice { stores, early, order, singly, elements: eight };
+        let choice = |singly| {
+            move |(stores, early, order)| Choice { stores, rows: false, early, order, singly, elements: eight }
+        };
+        // Lines that end in a part of a strip are alike, if the next one begins with a strip.
+        let cut = if lines_end(stores) { late(&wide[..1], ValueOrder::Level) } else { Vec::new() };
+        let cut = cut.into_iter().map(choice(false)).map(|c| Choice { rows: true, early: true, ..c });
         // Sums side by side take a product with each element, a word of its own: as many as a loop has room for, with
         // its JUMP and the EXIT.
         let wide = if scalars { stores.len().min(2 * REGISTERS) } else { 0 };
         let looped = [wide, wide.min(4)].into_iter().take(1 + usize::from(wide > 4)).filter_map(|stores| {
             let elements = (ENTRIES - 2).checked_div(stores)? as u64;
             let order = ValueOrder::Level;
-            (elements < eight).then_some(Choice { stores, early: false, order, singly: false, elements })
+            (elements < eight).then_some(Choice { stores, elements, ..choice(false)((stores, false, order)) })
         });
         let singly = singly.into_iter().map(choice(true));
-        singly.chain(looped).chain(all.concat().into_iter().map(choice(false))).collect()
+        singly.chain(looped).chain(cut).chain(all.concat().into_iter().map(choice(false))).collect()
     }
+}
+
+/// Whether rows are stored to that end in a part of a strip, at least as long as an instruction.
+fn lines_end(stores: &[Store]) -> bool {
+    let row = |s: &Store| (s.at.odd, s.at.row);
+    let apart = |two: &&[Store]| row(&two[0]) != row(&two[1]);
+    let crossed = stores.chunks(2 * REGISTERS).any(|strip| strip.windows(2).any(|two| apart(&two)));
+    crossed && stores.windows(2).filter(apart).count() * REGISTERS < stores.len()
+}
+
+/// Stores by strips.
+fn strips(stores: &[Store], choice: Choice) -> impl Iterator<Item = &[Store]> {
+    let together = move |a: &Store, b: &Store| !choice.rows || (a.at.odd, a.at.row) == (b.at.odd, b.at.row);
+    stores.chunk_by(together).flat_map(move |row| row.chunks(choice.stores.max(1)))
 }
 
 /// How many stores, from the first one on, go to successive columns of a row.
@@ -197,7 +218,7 @@ pub fn round(
 ) -> Tried<Vec<Vec<UnitEvent>>> {
     let mut out = Vec::new();
     let mut overwritten = overwritten.clone();
-    for strip in stores.chunks(choice.stores.max(1)) {
+    for strip in strips(stores, choice) {
         let mut coder = Coder {
             nodes,
             at: FxHashMap::default(),

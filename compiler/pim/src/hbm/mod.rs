@@ -31,7 +31,7 @@ use crate::{LaunchFragment, Lines, TensorPlace};
 use contraction::Orientation;
 use places::{Home, Places};
 use ptoc_diagnostics::{Diagnostic, codes};
-use ptoc_ir::tile::{ElementPlacement, Kernel, Op, Stmt, TensorDir};
+use ptoc_ir::tile::{ElementPlacement, Kernel, Op, Stmt, TensorData, TensorDir};
 use ptoc_isa::{Loc, Reduce, Sem, Target};
 use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, StreamStep, TensorDecl};
 use ptoc_pim_stream::unit::HbmPim;
@@ -71,11 +71,12 @@ pub fn compile(
     // are emitted and compared.
     let sums = count(&kernel.body, &|sem| matches!(sem, Sem::RowReduce(Reduce::Sum) | Sem::Matmul | Sem::MatmulAcc));
     // So are they for a single block, of which it is not said what its unit has and what the host brings.
-    let compared = count(&kernel.body, &|sem| matches!(sem, Sem::Store)) > sums || blocks.len() == 1;
+    let stores = count(&kernel.body, &|sem| matches!(sem, Sem::Store));
+    let compared = stores > sums || sums > 1 || blocks.len() == 1;
     let ways: &[LineOrder] = match (sums > 0, blocks.len()) {
-        (false, _) => &[LineOrder::Apart],
+        (false, _) => &[LineOrder::Apart, LineOrder::Together],
         (true, 1) => &[LineOrder::Beside, LineOrder::Interleaved, LineOrder::Apart],
-        (true, _) => &[LineOrder::Beside, LineOrder::Apart],
+        (true, _) => &[LineOrder::Beside, LineOrder::Alone, LineOrder::Apart],
     };
     let mut refused = None;
     for together in [true, false] {
@@ -88,9 +89,14 @@ pub fn compile(
             for made in ways.iter().copied().map(of) {
                 match made {
                     Ok(None) => {}
-                    Ok(Some(made)) if !compared => return Ok(made),
-                    Ok(Some(made)) => best = Some(made).into_iter().chain(best).min_by_key(LaunchFragment::clocks),
+                    // Without vectors of the host nothing but results goes through the odd banks.
+                    Ok(Some(made)) if if sums > 0 { !compared } else { made.host.is_empty() } => return Ok(made),
+                    Ok(Some(made)) => best = best.into_iter().chain([made]).min_by_key(LaunchFragment::clocks),
                     Err(d) => failed = Some(d),
+                }
+                // What does not go in one place does not go in the other.
+                if sums == 0 && failed.is_some() {
+                    break;
                 }
             }
             match (best, failed) {
@@ -148,7 +154,11 @@ fn on_units(
     let registers =
         [Loc::GrfA, Loc::GrfB].map(|file| (target.capacity(file) / ptoc_pim_stream::stream::BURST as u64) as usize);
     let places = places::plan(kernel, &unit, numbers, layouts, blocks, rows.clone())?;
-    if layouts.lines == LineOrder::Interleaved && !places.interleaved {
+    let placed = |(n, t): (usize, &TensorData)| t.dir == TensorDir::In && places.placement(n).is_some();
+    let several = kernel.tensors.values().enumerate().filter(|t| placed(*t)).count() > 1;
+    if matches!(layouts.lines, LineOrder::Interleaved if !places.interleaved)
+        || matches!(layouts.lines, LineOrder::Alone if !several)
+    {
         return Ok(None);
     }
     // A unit's blocks in order.

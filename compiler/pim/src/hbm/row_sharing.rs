@@ -2,7 +2,8 @@
 //!
 //! To go on in another row costs PRE and ACT, and to turn from reads to writes costs as much as the data bus says. So
 //! what a launch reads lies in the even banks, operand beside operand in the same rows: one ACT serves all of them.
-//! What it writes lies in the odd banks, where a row stays open while the even one is read.
+//! What it writes lies in the odd banks, where a row stays open while the even one is read; or beside its operands, so
+//! that the odd banks have the row of the registers open, to which the host writes again and again.
 //!
 //! A single block has both operands of its products in its banks. Sums of a few rows read them burst by burst in turns,
 //! so there the operands may be interleaved: the first burst of every line, then the second one.
@@ -33,8 +34,13 @@ pub struct RowWindow {
 pub enum LineOrder {
     /// One after the other.
     Apart,
+    /// So are they, and what is written lies beside them.
+    Together,
     /// Up to eight beside each other, burst by burst, as a MAC with automatic indices goes through them.
     Beside,
+    /// So are they, and each array has rows of its own: sums of different arrays each go through their rows once, with
+    /// as many vectors of the host as there are registers.
+    Alone,
     /// The lines of all operands beside each other, in as few rows as they fill.
     Interleaved,
 }
@@ -96,7 +102,8 @@ pub struct Operand<'k> {
 impl Operand<'_> {
     /// The placement in a window, from row 0 on.
     pub fn lay_out(&self, window: RowWindow, layouts: Layouts<'_>) -> Res<ArrayPlacement> {
-        let beside = layouts.lines == LineOrder::Beside && !self.written && !self.parts.copied;
+        let beside =
+            matches!(layouts.lines, LineOrder::Beside | LineOrder::Alone) && !self.written && !self.parts.copied;
         self.parts.lay_out((window, beside), layouts.on, layouts.g)
     }
 
@@ -165,15 +172,19 @@ pub fn shared(
     rows: &mut FreeRows,
     layouts: Layouts<'_>,
 ) -> Res<Option<Vec<(u32, Windowed)>>> {
-    let of = |written: bool| -> Vec<&Operand<'_>> { operands.iter().filter(|o| o.written == written).collect() };
+    let together = layouts.lines == LineOrder::Together;
+    let of = |written: bool| -> Vec<&Operand<'_>> {
+        operands.iter().filter(|o| (o.written && !together) == written).collect()
+    };
     let (reads, writes) = (of(false), of(true));
-    let groups = |all: &[&Operand<'_>]| all.len().div_ceil(SHARES as usize);
+    let shares = if layouts.lines == LineOrder::Alone { 1 } else { SHARES as usize };
+    let groups = |all: &[&Operand<'_>]| all.len().div_ceil(shares);
     let mut free = rows.clone();
     let mut out = Vec::new();
     for n in 0..groups(&reads).max(groups(&writes)) {
         let mut group: Vec<(u32, Windowed)> = Vec::new();
         for (bank, all) in [(0, &reads), (1, &writes)] {
-            let Some(beside) = all.chunks(SHARES as usize).nth(n) else { continue };
+            let Some(beside) = all.chunks(shares).nth(n) else { continue };
             for (operand, window) in beside.iter().zip(RowWindow::beside(beside.len(), bank, layouts.g)) {
                 group.push((operand.tensor, (operand.lay_out(window, layouts)?, window)));
             }

@@ -59,11 +59,14 @@ pub struct ScheduledLaunch<'l> {
     pub registers: [usize; 2],
 }
 
+/// What a round has stored already, and what it stores when its slots are turned.
+type WaitingRound = (FxHashSet<BankBurst>, Vec<Store>);
+
 /// Stores that wait for slots to be turned.
 #[derive(Default)]
 struct Waiting {
-    /// By rounds: what the round has stored already, and what it stores then.
-    rounds: Vec<(FxHashSet<BankBurst>, Vec<Store>)>,
+    /// By rounds.
+    rounds: Vec<WaitingRound>,
     reads: FxHashSet<BankBurst>,
     writes: FxHashSet<BankBurst>,
 }
@@ -177,6 +180,9 @@ impl ScheduledLaunch<'_> {
     }
 }
 
+/// What strips leave to those that follow: what the scalars hold, and by the number of stores how they are computed.
+type State = (Scalars, FxHashMap<usize, Choice>);
+
 /// Commands in the making.
 struct Coding<'k> {
     kernel: &'k Kernel,
@@ -205,7 +211,7 @@ impl Coding<'_> {
             _ => 0..1,
         };
         let compared = banks.len() > 1;
-        let mut best: Option<(u64, u8, Vec<Vec<UnitGroup>>, Scalars, FxHashMap<usize, Choice>)> = None;
+        let mut best: Option<(u64, u8, Vec<Vec<UnitGroup>>, State)> = None;
         for bank in banks {
             let to = |s: &Store| if is_slot(s) { Store { at: BankBurst { odd: bank, ..s.at }, ..*s } } else { *s };
             let moved: Vec<Store> = stores.iter().map(to).collect();
@@ -215,20 +221,20 @@ impl Coding<'_> {
             let strips = coded(self.kernel, &self.nodes, unit, &moved, overwritten, state)?;
             let clocks = if compared { clocks(&strips) } else { 0 };
             if best.as_ref().is_none_or(|(least, ..)| clocks < *least) {
-                best = Some((clocks, bank, strips, scalars, chosen));
+                best = Some((clocks, bank, strips, (scalars, chosen)));
             }
         }
-        let Some((_, bank, strips, scalars, chosen)) = best else { return Ok(()) };
+        let Some((_, bank, strips, state)) = best else { return Ok(()) };
         if slots {
             self.turns.bank = Some(bank);
         }
-        (self.scalars, self.chosen) = (scalars, chosen);
+        (self.scalars, self.chosen) = state;
         self.parts.extend(strips.into_iter().map(SchedulePart::Strip));
         Ok(())
     }
 
     /// Turns what waits, and does what waited for it.
-    fn turn(&mut self, rounds: Vec<(FxHashSet<BankBurst>, Vec<Store>)>) -> Res {
+    fn turn(&mut self, rounds: Vec<WaitingRound>) -> Res {
         if !rounds.is_empty() {
             self.parts.push(SchedulePart::Turn(self.turns.turn()));
         }

@@ -2,10 +2,10 @@
 //!
 //! Units have no way from lane to lane, so sums of rows need the host's path: a unit stores 16 bursts of partial sums,
 //! the host reads them and writes them back turned, lane `l` of burst `i` as lane `i` of burst `l`, and the unit adds
-//! the turned bursts lane by lane. A slot is 16 such bursts of every unit above everything else: half a row for the bursts
-//! as they are stored, half of the next row of the even banks for the turned ones. Bursts are stored to the even banks,
-//! or to the odd ones where units go back to the rows that they have read, which stay open then. Many slots are turned
-//! at once, by a `move` of an array that is in the memory alone.
+//! the turned bursts lane by lane. A slot is 16 such bursts of every unit above everything else: half a row for the
+//! bursts as they are stored, half of the next row of the even banks for the turned ones. Bursts are stored to the even
+//! banks, or to the odd ones where units go back to the rows that they have read, which stay open then. Many slots are
+//! turned at once, by a `move` of an array that is in the memory alone.
 
 use super::node::{BankBurst, NodeId};
 use super::places::Home;

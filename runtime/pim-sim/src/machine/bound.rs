@@ -241,9 +241,9 @@ impl BoundMeter {
     }
 
     /// A sum is begun, which takes so many ticks, and so many more behind one that the host has taken.
-    pub(super) fn begin_sum(&mut self, pc: usize, (written, turn): (u64, u64)) {
+    pub(super) fn begin_sum(&mut self, pc: usize, ticks: (u64, u64)) {
         if self.counts {
-            self.pchs[pc].sums.begin(written, turn);
+            self.pchs[pc].sums.begin(ticks, self.distances.long);
         }
     }
 
@@ -282,13 +282,14 @@ impl BoundMeter {
             return LowerBound::default();
         }
         let Distances { short, long, window, .. } = self.distances;
+        // A refresh may fall where commands wait for each other anyway.
         // Steps of units whose commands go in no order begin when all banks are closed.
         let all = self.in_order.is_none();
         let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight), all);
         let columns = plain.columns;
         let latencies = needs.kinds.into_iter().zip(span.latency).filter(|(there, _)| *there);
         let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0).max(needs.sums.last());
-        let hidden = if plain.by == BoundBy::Activations { window } else { 0 };
+        let hidden = if plain.by == BoundBy::Activations { window.max(long) } else { long };
         // What is read and written turns the bus once, where it is the bus that is waited for.
         let turn = self.in_order.is_none() && plain.by == BoundBy::Columns && needs.kinds == [true; 2];
         let turn = if turn { self.gaps.least_turn(short) } else { 0 };

@@ -595,16 +595,13 @@ impl Channel<'_> {
             }
             Apart::Step => {
                 after([0, step, step, step]);
-                let own = config.ticks(t.ccd_l);
-                self.log.bounds.work_on_sum(lane.pc, step.saturating_sub(own), step);
+                self.log.bounds.work_on_sum(lane.pc, step, step);
                 (Bucket::Compute, false, tick + step)
             }
             Apart::Read => {
                 let turn = config.ticks(t.bl + 3);
                 after([turn, turn, 0, burst]);
-                // Behind the last step of the sum, less that step's own time.
-                let own = config.ticks(t.ccd_l);
-                self.log.bounds.take_sum(lane.pc, step.saturating_sub(own), burst);
+                self.log.bounds.take_sum(lane.pc, step, burst);
                 (Bucket::Column, true, tick + burst)
             }
         };

@@ -8,7 +8,8 @@ use rustc_hash::FxHashSet;
 /// Distances of commands, in ticks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Distances {
-    /// From one column command to the next: of other bank groups, and of the same one.
+    /// From one column command to the next: of other bank groups (where a file has more there than here, of any), and
+    /// of the same one.
     pub short: u64,
     /// See there.
     pub long: u64,
@@ -30,7 +31,7 @@ impl Distances {
         let [read, write] = [Command::Rd, Command::Wr].map(|c| same_bank(config, Command::Act, c));
         let (opening, pre) = (read.min(write), same_bank(config, Command::PrePb, Command::Act));
         Distances {
-            short: config.ticks(t.bl.max(t.ccd_s)),
+            short: config.ticks(t.bl.max(t.ccd_s.min(t.ccd_l))),
             long: config.ticks(t.ccd_l),
             row: config.ticks(t.rc),
             opening,
@@ -147,9 +148,10 @@ impl AnyOrder {
     /// The largest of three: the column commands, which take so many ticks, the bank with most to do, and all
     /// activations, each for so many of them. Before commands to many banks `all` banks are closed, if that is said.
     pub(super) fn bound(&self, d: &Distances, (columns, weight): (u64, u32), all: bool) -> Least {
-        // The last command's distance is to nothing.
+        // The last command's distance is to nothing: of both kinds it may be the shorter one.
+        let last = if self.groups.iter().any(|n| *n > 0) { d.short } else { d.long };
         let group = self.groups.iter().max().map_or(0, |most| most.saturating_sub(1) * d.long);
-        let columns = (columns - d.short.min(d.long).min(columns)).max(group);
+        let columns = (columns - last.min(columns)).max(group);
         let used = || self.banks.iter().filter(|b| b.rows > 0);
         // Behind an activation a column command waits for its row; before it, what the steps before left is waited for.
         let opens = |bank: &Bank| d.opening + bank.ready.max(if all && bank.wide { self.closed } else { 0 });

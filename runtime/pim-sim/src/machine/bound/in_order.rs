@@ -3,9 +3,9 @@
 //! A command to another row waits for its PRE and ACT, which are issued when its turn comes: nothing hides them. From
 //! reads to writes and back the bus turns, and a fence stands there, since the units' registers hold what goes on. A
 //! unit has eight registers of a file, so of the vectors and of the elements as scalars that the host writes and units
-//! use, and of the results that units compute and store, there are no more between two turns. A row that changes where the direction does waits for
-//! both at once; as many as can are taken to do so. Into the units' modes and out of them all banks close, so that
-//! behind that the first row of a bank waits, too.
+//! use, and of the results that units compute and store, there are no more between two turns. A row that changes where
+//! the direction does waits for both at once; as many as can are taken to do so. Into the units' modes and out of them
+//! all banks close, so that behind that the first row of a bank waits, too.
 //!
 //! Products take vectors that the host has written. If each such vector is used as often as a file has registers, as
 //! many sums grow at a time, and two vectors would need more than both files have. So a burst is read once until the

@@ -39,14 +39,14 @@ impl Sums {
         (self.row, self.steps) = (Some(row), true);
     }
 
-    /// Units work on sums, so many ticks behind their last step less that step's own, which takes so many ticks.
+    /// Units work on sums, so many ticks behind their last step, which takes so many ticks.
     pub fn work(&mut self, behind: u64, ticks: u64) {
         self.take(behind, 0);
         self.waited += ticks;
         self.taken = false;
     }
 
-    /// The host takes sums, so many ticks behind their last step less that step's own; so many behind others.
+    /// The host takes sums, so many ticks behind their last step; so many behind others.
     pub fn take(&mut self, ticks: u64, burst: u64) {
         if std::mem::take(&mut self.steps) {
             self.waited += ticks;
@@ -55,11 +55,13 @@ impl Sums {
         self.taken = true;
     }
 
-    /// A sum is begun, which takes so many ticks, and so many more where the bus turns.
-    pub fn begin(&mut self, written: u64, turn: u64) {
+    /// A sum is begun, which takes so many ticks, and so many more where the bus turns; `own` is a step's distance to
+    /// the next one, in which all of that may happen.
+    pub fn begin(&mut self, (written, turn): (u64, u64), own: u64) {
         if let Some(row) = self.row.take() {
             self.ends.entry(row).or_default()[1] += 1;
             let ticks = std::mem::take(&mut self.waited) + written + if self.taken { turn } else { 0 };
+            let ticks = ticks.saturating_sub(own);
             (self.between, self.count, self.most) = (self.between + ticks, self.count + 1, self.most.max(ticks));
         }
         (self.waited, self.taken, self.steps) = (0, false, false);
