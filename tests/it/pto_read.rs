@@ -185,6 +185,35 @@ fn reshapes_are_written_and_read() {
     }
 }
 
+/// Arrays whose columns are contiguous, in several blocks of each mode: a window's offset is one of each mode.
+#[test]
+fn windows_of_columns() {
+    const TEXT: &str = "kernel rows(x: in f32[(A, B) : (1, A)], y: out f32[A, B]) {\n    grid (i in tiles(A, 16), j in \
+                        tiles(B, 64));\n    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * 1.0);\n}\n\
+                        kernel columns(x: in f32[(A, B) : (1, A)], y: out f32[(A, B) : (1, A)]) {\n    grid (i in \
+                        tiles(A, 16), j in tiles(B, 8));\n    let a = tile Vec<f32, i, j, layout = DN>;\n    TLOAD(a, \
+                        x.tile(i, j));\n    TSTORE(y.tile(i, j), a);\n}\n\
+                        kernel known(x: in f32[(37, 100) : (1, 37)], y: out f32[37, 100]) {\n    grid (i in tiles(37, \
+                        16), j in tiles(100, 64));\n    TSTORE(y.tile(i, j), Vec(x.tile(i, j)) * 1.0);\n}\n";
+    const ROWS: usize = 37;
+    const COLS: usize = 100;
+    let launch = Launch::new();
+    // The text has the array of columns.
+    let columns: Vec<f32> = (0..ROWS * COLS).map(|n| n as f32).collect();
+    let rows: Vec<f32> = (0..ROWS * COLS).map(|n| columns[n % COLS * ROWS + n / COLS]).collect();
+    let columns = launch.array("c.npy", "<f4", &[COLS, ROWS], &floats(&columns));
+    let rows = launch.array("r.npy", "<f4", &[ROWS, COLS], &floats(&rows));
+    for (name, y) in [("rows", &rows), ("columns", &columns), ("known", &rows)] {
+        for (level, target) in [(Level::Automatic, "a2a3"), (Level::Explicit, "a5")] {
+            let made = written(Path::new("k.tile"), TEXT.into(), Some(name), target, level).expect("it can be said");
+            let file = launch.folder.path().join("k.pto");
+            std::fs::write(&file, made).expect("a file");
+            let (x, y) = (format!("x={columns}"), format!("y={y}"));
+            launch.run(&file, name, &["--target", target, "--in", &x, "--expect", &y]);
+        }
+    }
+}
+
 /// Pointers of later versions of PTOAS say where they point, and `descending` may be said to be false.
 #[test]
 fn words_of_later_versions() {

@@ -25,11 +25,25 @@ struct Window {
     sizes: Vec<Option<Value>>,
 }
 
+/// The modes, those first whose strides are multiples of others: of columns the last ones.
+fn outermost_first(strides: &[Poly]) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..strides.len()).collect();
+    let mut order = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let inner =
+            |k: &usize| left.iter().any(|o| strides[*o] != strides[*k] && strides[*o].divided(&strides[*k]).is_some());
+        let at = left.iter().position(|k| !inner(k)).unwrap_or_default();
+        order.push(left.remove(at));
+    }
+    order
+}
+
 /// An offset as an index of each mode; `None` if something is left over.
 fn taken_apart(offset: &Poly, strides: &[Poly]) -> Option<Vec<Poly>> {
     let mut rest = offset.clone();
-    let mut offsets = Vec::with_capacity(strides.len());
-    for stride in strides {
+    let mut offsets = vec![Poly::constant(0); strides.len()];
+    for mode in outermost_first(strides) {
+        let stride = &strides[mode];
         let divided = |term: &(Vec<Value>, i64)| Poly::sum_of(vec![term.clone()])?.divided(stride);
         let mut own = Poly::constant(0);
         let mut left = Vec::new();
@@ -39,7 +53,7 @@ fn taken_apart(offset: &Poly, strides: &[Poly]) -> Option<Vec<Poly>> {
                 None => left.push(term.clone()),
             }
         }
-        offsets.push(own);
+        offsets[mode] = own;
         rest = Poly::sum_of(left)?;
     }
     (rest.number() == Some(0)).then_some(offsets)
