@@ -96,6 +96,8 @@ impl Checker<'_> {
             let d = Diagnostic::error(codes::PTO_VALUE, span, format!("`%{name}` is defined twice"));
             return Err(Box::new(d.with_label("second definition").with_secondary(first.span, "first definition")));
         }
+        // What the name was in a region that is closed is something else.
+        self.constants.remove(name);
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(name.clone(), Definition { types, span });
         }
@@ -145,9 +147,6 @@ impl Checker<'_> {
         rules::check(op, &types, self.functions, &self.constants)?;
         contracts::check(op, &types)?;
         constraints::check(op, &types, self.arch, constraints::Text::Read)?;
-        if let Some(n) = op.attr("value").and_then(|a| a.value.as_ref()?.int()) {
-            self.constants.extend(op.results.iter().map(|r| (r.name.clone(), n)));
-        }
         for region in &op.regions {
             self.region(region)?;
         }
@@ -163,7 +162,11 @@ impl Checker<'_> {
             let offsets: Vec<Extent> = op.operands_of("offsets").map(offset).collect();
             part.valid = part_valid(of, (part.rows, part.cols), &offsets);
         }
-        self.results(op, results)
+        self.results(op, results)?;
+        if let Some(n) = op.attr("value").and_then(|a| a.value.as_ref()?.int()) {
+            self.constants.extend(op.results.iter().map(|r| (r.name.clone(), n)));
+        }
+        Ok(())
     }
 
     /// The type of a part that does not say it: its sizes, as far as they are constants.

@@ -1,6 +1,7 @@
 //! Views of global memory that `pto.tassign` binds to another pointer: views of the same shape and strides, of that
 //! pointer.
 
+use super::unique_names::Fresh;
 use crate::lexer::Word;
 use crate::ops;
 use crate::tree::{Function, Op, Operand, Region, ResultName};
@@ -11,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// result binds the view itself, from there to the end of the block that makes it.
 pub(super) fn remade(f: &Function) -> Option<Function> {
     let mut made = f.clone();
-    let mut rewriter = Rewriter::default();
+    let mut rewriter = Rewriter { fresh: Fresh::of(f), ..Rewriter::default() };
     rewriter.region(made.body.as_mut()?);
     rewriter.changed.then_some(made)
 }
@@ -22,7 +23,7 @@ struct Rewriter {
     views: FxHashMap<Word, Op>,
     /// New names of views that were bound themselves.
     names: FxHashMap<Word, Word>,
-    taken: FxHashSet<Word>,
+    fresh: Fresh,
     changed: bool,
 }
 
@@ -39,7 +40,6 @@ impl Rewriter {
                 *op = view;
                 self.changed = true;
             }
-            self.taken.extend(op.results.iter().map(|r| r.name.clone()));
             if let ("pto.make_tensor_view", [result]) = (op.row.name, &op.results[..]) {
                 own.insert(result.name.clone());
                 self.views.insert(result.name.clone(), op.clone());
@@ -56,8 +56,7 @@ impl Rewriter {
         let view = self.views.get(&tile.value.name)?.clone();
         let results = match &op.results[..] {
             [] if own.contains(&tile.value.name) => {
-                let number = (2..).find(|n| !self.taken.contains(format!("{}_{n}", tile.value.name).as_str()))?;
-                let name = Word::new(format!("{}_{number}", tile.value.name));
+                let name = self.fresh.name(&tile.value.name);
                 // Both the name in the text and the one that it had until now.
                 let old: Vec<Word> =
                     self.names.iter().filter(|(_, n)| **n == tile.value.name).map(|(o, _)| o.clone()).collect();

@@ -22,6 +22,7 @@ mod shapes;
 mod signs;
 mod sync;
 mod tiles;
+mod unique_names;
 mod values;
 mod views;
 
@@ -49,6 +50,8 @@ pub struct Reading {
 /// that the launch gives: a pointer that is only stored to keeps them where nothing is stored.
 pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) -> Reading {
     let mut source = Source::new(module.span);
+    let renamed = unique_names::renamed(module);
+    let module = renamed.as_ref().unwrap_or(module);
     let mut diagnostics = Vec::new();
     let mut kernels = Names::default();
     let called = inline::called(module);

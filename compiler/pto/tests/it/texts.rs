@@ -81,6 +81,89 @@ fn rows_that_are_views_of_columns() {
     assert_eq!(copies(&format!("{}{print}{}", &text[..at], &text[at..])), "E1404");
 }
 
+/// What a text means in the language's words.
+fn meant(text: &str) -> String {
+    let (reading, found) = ptoc_pto::translate(FileId(0), text, &|_| false, &[]);
+    assert!(found.is_empty(), "{found:?}\n{text}");
+    reading.expect("it is read").source.text
+}
+
+/// Regions that do not see each other may have values of one name: what is read is that of other names.
+#[test]
+fn names_that_regions_use_again() {
+    const COLUMN: &str = "!pto.tile_buf<vec, 16x1xf32, blayout=col_major>";
+    const ROW: &str = "!pto.tile_buf<vec, 1x16xf32>";
+    const BLOCK: &str = "!pto.tile_buf<vec, 2x8xf32>";
+    let row = |of: &str, name: &str| {
+        format!(
+            "scf.if %b {{\n%{name} = pto.treshape %{of} : {COLUMN} -> {ROW}\npto.tmuls ins(%{name}, %f : {ROW}, f32) \
+             outs(%{name} : {ROW})\n}}\n"
+        )
+    };
+    let filled = |name: &str, ty: &str| {
+        format!("scf.if %b {{\n%{name} = pto.alloc_tile : {ty}\npto.texpands ins(%f : f32) outs(%{name} : {ty})\n}}\n")
+    };
+    let view = |name: &str, then: &str| {
+        format!(
+            "%{name} = pto.make_tensor_view %x, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<?x?xf32>\n{then}"
+        )
+    };
+    let stored = |name: &str| {
+        format!(
+            "%q_{name} = pto.partition_view %{name}, offsets = [%c0, %c0], sizes = [%n, %n] : \
+             !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x16xf32>\n\
+             pto.tstore ins(%t : !pto.tile_buf<vec, 16x16xf32>) outs(%q_{name} : !pto.partition_tensor_view<16x16xf32>)\n"
+        )
+    };
+    let bound = "pto.tassign %v, %z : !pto.tensor_view<?x?xf32>, !pto.ptr<f32>\n";
+    // What is written with the names `l` and `l_2` means the same where both are `l`.
+    let cases = [
+        row("c", "l") + &filled("l_2", ROW),
+        filled("l", ROW) + &row("c", "l_2"),
+        row("c", "l") + &row("d", "l_2"),
+        row("d", "l") + &row("c", "l_2"),
+        format!(
+            "scf.if %b {{\n%l = pto.make_tensor_view %x, shape = [%n, %n], strides = [%n, %c1] : \
+             !pto.tensor_view<?x?xf32>\n}}\nscf.for %i = %c0 to %n step %c1 {{\n%l_2 = pto.alloc_tile addr = %a : \
+             {ROW}\n%r = pto.tassign %l_2, %a : {ROW} -> {ROW}\npto.texpands ins(%f : f32) outs(%r : {ROW})\n}}\n"
+        ),
+        format!(
+            "%k:2 = scf.for %l = %c0 to %n step %c1 iter_args(%p = %c0, %q = %n) -> (index, index) {{\nscf.yield %q, %p \
+             : index, index\n}}\nscf.for %l_2 = %c0 to %k#1 step %c1 {{\npto.texpands ins(%f : f32) outs(%d : \
+             {COLUMN})\n}}\n"
+        )
+        .replace("%d", "%t")
+        .replace(COLUMN, "!pto.tile_buf<vec, 16x16xf32>"),
+    ];
+    let whole = |lines: &str| {
+        format!(
+            "module {{\nfunc.func @f(%x: !pto.ptr<f32>, %z: !pto.ptr<f32>, %n: index, %b: i1, %f: f32) {{\n%a = \
+             arith.constant 0 : i64\n%c0 = arith.constant 0 : index\n%c1 = arith.constant 1 : index\n%t = \
+             pto.alloc_tile : !pto.tile_buf<vec, 16x16xf32>\n%c = pto.alloc_tile : {COLUMN}\n%d = pto.alloc_tile : \
+             {COLUMN}\n{lines}return\n}}\n}}\n"
+        )
+    };
+    for lines in &cases {
+        assert!(lines.contains("%l_2"), "{lines}");
+        assert_eq!(meant(&whole(&lines.replace("%l_2", "%l"))), meant(&whole(lines)), "{lines}");
+    }
+    // Another view of the bytes that is seen is no copy, whatever another region calls one that is not seen.
+    let block = |of: &str, d: &str, l: &str| {
+        format!(
+            "%{d} = pto.alloc_tile : {COLUMN}\n%{l} = pto.treshape %{of} : {COLUMN} -> {BLOCK}\npto.texpands ins(%f : \
+             f32) outs(%{l} : {BLOCK})\n"
+        )
+    };
+    let print = format!("pto.tprint ins(%c : {COLUMN})\n");
+    let text = whole(&format!("scf.if %b {{\n{}}} else {{\n{}}}\n{print}", block("c", "e", "l"), block("e", "e", "l")));
+    let (_, found) = ptoc_pto::translate(FileId(0), &text, &|_| false, &[]);
+    assert_eq!(found.iter().map(|d| d.code.to_string()).collect::<Vec<_>>(), ["E1404"]);
+    // The name of a view behind its `tassign` is none of the text's.
+    let text = |other: &str| whole(&(view("v", bound) + &view(other, "") + &stored("v")));
+    assert_eq!(meant(&text("v_2")), meant(&text("w")));
+    assert!(meant(&text("w")).contains("TSTORE(z"), "{}", meant(&text("w")));
+}
+
 /// What the verifier says of `tassign` to an operand of that type.
 fn bound(tile: &str, to: &str) -> Vec<String> {
     let text = format!(
