@@ -300,3 +300,15 @@ fn tiles_are_bound_in_all_forms() {
     let placed = written(Path::new("k.pto"), source.into(), None, "a2a3", Level::Placed).expect("it is read");
     assert!(placed.contains("%c512_i64 = arith.constant 512 : i64") && placed.contains("addr = %c512_i64"), "{placed}");
 }
+
+/// A column that is cut out of a tile is computed with as a row of its bytes. PTOAS takes no `set_validshape` of that.
+#[test]
+fn columns_that_are_cut_out_and_valid_in_part() {
+    const TEXT: &str = "kernel k(x: in f32[A, B], y: out f32[A]) {\n    grid (i in tiles(A, 32));\n    let s = tile \
+                        Vec<f32, 32, 1>;\n    s = 2.0;\n    let w = s.tile(tiles(32, 8)[1], _);\n    w = w * 2.0 + \
+                        1.0;\n    TSTORE(col(y).tile(i, _), s.valid(i, 1));\n}\n";
+    for level in [Level::Automatic, Level::Explicit] {
+        let why = written(Path::new("k.tile"), TEXT.into(), None, "a5", level).expect_err("it is refused");
+        assert!(why.starts_with("E1405 ") && why.contains("a column that is cut out of a tile"), "{why}");
+    }
+}

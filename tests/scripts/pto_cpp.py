@@ -302,6 +302,7 @@ def main():
     options = parser.parse_args()
     root = pathlib.Path(__file__).resolve().parents[2] / "examples"
     base = options.keep.resolve() if options.keep else pathlib.Path(tempfile.mkdtemp())
+    base.mkdir(parents=True, exist_ok=True)
     options.base = base
     if options.files:
         (base / "examples").mkdir(exist_ok=True)

@@ -4,7 +4,7 @@
 //! element by element of rows is computed of the columns.
 
 use crate::lexer::Word;
-use crate::tree::{Function, Op, Operand, Region};
+use crate::tree::{Function, Op, Operand, Region, Value};
 use crate::types::{Extent, Major, TileBuf, Type};
 use ptoc_isa::{Loc, Sem};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -64,6 +64,8 @@ struct Views {
     constants: FxHashMap<Word, i64>,
     /// What is valid of tiles behind `alloc_tile`.
     allocated: FxHashMap<Word, [Bound; 2]>,
+    /// The views that rows become which `tassign` binds to the address of a column, by the rows.
+    rows: FxHashMap<Word, Word>,
 }
 
 /// The function without views of columns that only operations element by element ask for; `None` if it has none.
@@ -83,7 +85,8 @@ pub(crate) fn remove(f: &Function) -> Option<Function> {
 
 impl Views {
     fn find(&mut self, region: &Region) {
-        for op in &region.ops {
+        for (at, op) in region.ops.iter().enumerate() {
+            self.bound_row(&region.ops[at..]);
             if let ("arith.constant", [result]) = (op.row.name, &op.results[..])
                 && let Some(n) = op.attr("value").and_then(|a| a.value.as_ref()?.int())
             {
@@ -103,6 +106,26 @@ impl Views {
                 self.allocated.extend(valid.map(|valid| (result.name.clone(), valid)));
             }
             op.regions.iter().for_each(|r| self.find(r));
+        }
+    }
+
+    /// A row that is allocated behind a column's `tassign`, and bound to the same address.
+    fn bound_row(&mut self, ops: &[Op]) {
+        let [column, row, bound, ..] = ops else { return };
+        if [column, row, bound].map(|op| op.row.name) != ["pto.tassign", "pto.alloc_tile", "pto.tassign"] {
+            return;
+        }
+        let name = |op: &Op, slot: &str| op.operand(slot).map(|o| o.value.clone());
+        let at = |op: &Op| name(op, "addr").map(|v| (v.name, v.index));
+        let ([of], [row], [view]) = (&column.results[..], &row.results[..], &bound.results[..]) else { return };
+        let ([of_ty], [view_ty]) = (&column.result_types[..], &bound.result_types[..]) else { return };
+        let (Type::TileBuf(column_ty), Type::TileBuf(ty)) = (&of_ty.ty, &view_ty.ty) else { return };
+        let fits = row_view(column_ty).is_some_and(|row| row == TileBuf { short: row.short, ..(**ty).clone() });
+        if fits && at(column) == at(bound) && name(bound, "tile").is_some_and(|tile| tile.name == row.name) {
+            let value = Value { name: of.name.clone(), index: None, span: bound.span };
+            let column = Operand { slot: "src", value, ty: Some(of_ty.clone()) };
+            self.columns.insert(view.name.clone(), (column, (**column_ty).clone()));
+            self.rows.insert(row.name.clone(), view.name.clone());
         }
     }
 
@@ -159,9 +182,15 @@ impl Views {
                 && let Some((column, ty)) = self.columns.get(&result.name)
                 && (ty.valid.0.is_none() || ty.valid.1.is_none())
             {
+                let bound = |row: &&Operand| self.rows.get(&row.value.name) == Some(&result.name);
+                let row = op.operand("tile").filter(bound).map(|row| &row.value.name);
                 let define = |op: &&Op| op.results.first().is_some_and(|r| r.name == column.value.name);
-                let known = before(1).filter(define).and_then(|op| self.defined(op, ty));
-                let set = next.filter(|op| source(op).as_ref() == Some(&result.name)).and_then(|op| self.said(op));
+                let behind = if row.is_some() { 2 } else { 1 };
+                let known = before(behind).filter(define).and_then(|op| self.defined(op, ty));
+                let set = match row {
+                    Some(row) => self.allocated.get(row).cloned(),
+                    None => next.filter(|op| source(op).as_ref() == Some(&result.name)).and_then(|op| self.said(op)),
+                };
                 if !agree(known, set) {
                     wrong.insert(result.name.clone());
                 }
@@ -190,6 +219,9 @@ impl Views {
     fn uses_agree(&self, region: &Region, wrong: &mut FxHashSet<Word>) {
         for op in &region.ops {
             op.regions.iter().for_each(|r| self.uses_agree(r, wrong));
+            // A row that is bound to the address of a column is the view alone.
+            let of_rows = op.operands.iter().filter_map(|o| self.rows.get(&o.value.name));
+            wrong.extend(of_rows.filter(|view| op.results.first().is_none_or(|r| r.name != **view)).cloned());
             let rows = tiles_of(op, &|operand, _| self.columns.contains_key(&operand.value.name));
             if rows.is_some() || is_set(op) {
                 continue;
@@ -201,9 +233,11 @@ impl Views {
 
     fn take_out(&self, region: &mut Region) {
         region.ops.retain(|op| {
+            let view = op.results.first().and_then(|r| self.rows.get(&r.name));
+            let row = view.is_some_and(|view| self.columns.contains_key(view));
             let made = op.results.first().is_some_and(|r| self.columns.contains_key(&r.name));
             let set = is_set(op) && op.operand("source").is_some_and(|o| self.columns.contains_key(&o.value.name));
-            !made && !set
+            !made && !set && !row
         });
         for op in &mut region.ops {
             for operand in &mut op.operands {

@@ -63,6 +63,8 @@ pub(crate) fn err<T>(code: ptoc_diagnostics::Code, span: Span, message: impl Int
 struct Definition {
     types: Vec<Option<Type>>,
     span: Span,
+    /// Whether it is a tile that was allocated, or a view of one.
+    allocated: bool,
 }
 
 struct Checker<'m> {
@@ -99,7 +101,7 @@ impl Checker<'_> {
         // What the name was in a region that is closed is something else.
         self.constants.remove(name);
         if let Some(scope) = self.scopes.last_mut() {
-            scope.insert(name.clone(), Definition { types, span });
+            scope.insert(name.clone(), Definition { types, span, allocated: false });
         }
         Ok(())
     }
@@ -147,6 +149,7 @@ impl Checker<'_> {
         rules::check(op, &types, self.functions, &self.constants)?;
         contracts::check(op, &types)?;
         constraints::check(op, &types, self.arch, constraints::Text::Read)?;
+        self.source_of_valid_shape(op)?;
         for region in &op.regions {
             self.region(region)?;
         }
@@ -163,10 +166,36 @@ impl Checker<'_> {
             part.valid = part_valid(of, (part.rows, part.cols), &offsets);
         }
         self.results(op, results)?;
+        let allocated = match op.row.name {
+            "pto.alloc_tile" | "pto.declare_tile" => true,
+            "pto.treshape" | "pto.bitcast" => op.operands.iter().any(|o| self.is_allocated(&o.value)),
+            _ => false,
+        };
+        for result in op.results.iter().filter(|_| allocated) {
+            let scope = self.scopes.last_mut();
+            scope.and_then(|s| s.get_mut(&result.name)).into_iter().for_each(|d| d.allocated = true);
+        }
         if let Some(n) = op.attr("value").and_then(|a| a.value.as_ref()?.int()) {
             self.constants.extend(op.results.iter().map(|r| (r.name.clone(), n)));
         }
         Ok(())
+    }
+
+    fn is_allocated(&self, value: &Value) -> bool {
+        self.scopes.iter().rev().find_map(|s| s.get(&value.name)).is_some_and(|d| d.allocated)
+    }
+
+    /// `isLocallyBoundTileSource` of PTOAS: what is valid changes of a tile that is allocated here, or of a view of it.
+    fn source_of_valid_shape(&self, op: &Op) -> Res<()> {
+        let Some(source) = op.operand("source").filter(|_| op.row.name == "pto.set_validshape") else { return Ok(()) };
+        if self.is_allocated(&source.value) {
+            return Ok(());
+        }
+        let message = format!("`%{}` is not allocated here: what is valid of it cannot be changed", source.value.name);
+        let note = "`pto.set_validshape` takes what `pto.alloc_tile` or `pto.declare_tile` gives, and `pto.treshape` \
+                    and `pto.bitcast` of that; the result of `pto.tassign` is as valid as the tile that it binds";
+        let d = Diagnostic::error(codes::PTO_TYPE, source.value.span, message);
+        Err(Box::new(d.with_note(note)))
     }
 
     /// The type of a part that does not say it: its sizes, as far as they are constants.

@@ -44,9 +44,10 @@ impl Printer<'_> {
             }
             "pto.alloc_tile" => self.alloc(op),
             "pto.tassign" => {
-                let (name, _) = self.result(op)?;
-                self.line(format!("auto {name} = {};", self.operand(op, "tile")?));
-                self.line(format!("TASSIGN({name}, {});", self.operand(op, "addr")?));
+                // The result is another name of the tile.
+                let tile = self.operand(op, "tile")?;
+                self.line(format!("TASSIGN({tile}, {});", self.operand(op, "addr")?));
+                self.identifiers.set(op.results[0].name.clone(), tile);
                 Ok(())
             }
             "pto.subset" => self.subset(op),

@@ -18,6 +18,7 @@ mod meaning;
 mod names;
 mod out;
 mod params;
+mod rebound;
 mod shapes;
 mod signs;
 mod sync;
@@ -74,6 +75,10 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
         let f = whole.as_ref().unwrap_or(f);
         let remade = bound_views::remade(f);
         let f = remade.as_ref().unwrap_or(f);
+        if let Err(d) = rebound::check(f) {
+            diagnostics.push(*d);
+            continue;
+        }
         let columns = crate::row_views::remove(f);
         let f = columns.as_ref().unwrap_or(f);
         let Some(body) = &f.body else { continue };
@@ -435,7 +440,7 @@ impl<'r> Reader<'r> {
             return self.unread(op);
         }
         match op.row.name {
-            _ if op.values.is_some() => self.value_op(op),
+            _ if op.values.is_some() && op.row.name != "pto.tassign" => self.value_op(op),
             name if name.starts_with("arith.") => self.arith(op),
             name if name.starts_with("scf.") => self.control(op),
             "func.return" => Ok(()),

@@ -129,7 +129,7 @@ impl Facts {
         let mut facts = std::mem::take(&mut walk.facts);
         facts.flags |= facts.addressed && facts.barriers;
         facts.unseen_copies = f.body.as_ref().map(super::aliases::unseen_copies).unwrap_or_default();
-        facts.arrays = f.body.as_ref().map(super::arrays::Arrays::of).unwrap_or_default();
+        facts.arrays = f.body.as_ref().map(|b| super::arrays::Arrays::of(b, &facts.uses)).unwrap_or_default();
         facts.wanted = f.body.as_ref().map(|b| super::signs::wanted(b, &facts.masks)).unwrap_or_default();
         for param in &f.params {
             if let Some(views) = walk.views.get(&param.name) {

@@ -117,7 +117,12 @@ impl Reader<'_> {
         let (rows, cols) = declared(&ty, known);
         let shown = TileBuf { rows, cols, ..ty.clone() };
         let (name, text);
-        if let Some(at) = constant {
+        if self.facts.arrays.handles.contains(&result) {
+            // It stands for the element that it is bound to; what is valid of it is said here.
+            let is_said = ty.valid.0.is_some() && ty.valid.1.is_some();
+            name = Word::default();
+            text = if is_said { String::new() } else { valid_text("", &valid, &ty) };
+        } else if let Some(at) = constant {
             let is_said = ty.valid.0.is_some() && ty.valid.1.is_some();
             name = self.placed_tile(op, &shown, if is_said { &valid } else { &[None, None] }, at)?;
             text = if is_said { name.to_string() } else { valid_text(&name, &valid, &ty) };
@@ -204,7 +209,13 @@ impl Reader<'_> {
                 name
             }
         };
-        let text = name.to_string();
+        // As much is valid of it as of the tile that is bound.
+        let (mut text, mut ty) = (name.to_string(), ty);
+        let bound = self.tile(&self.operand(op, "tile")?.value)?;
+        if let Some(valid) = bound.text.strip_prefix(bound.name.as_str()).filter(|v| v.starts_with(".valid(")) {
+            text.push_str(valid);
+            ty.valid = bound.ty.valid;
+        }
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: addr.constant, unknown: false }));
         Ok(())
     }
@@ -212,6 +223,19 @@ impl Reader<'_> {
     /// The tile itself is bound to an address.
     fn rebind(&mut self, op: &Op) -> Res<()> {
         let operand = self.operand(op, "tile")?;
+        if let Meaning::View(_) | Meaning::Part(_) = self.meaning(&operand.value)? {
+            let name = &operand.value.name;
+            let d = Diagnostic::error(
+                codes::PTO_NOT_READ,
+                op.span,
+                format!("`%{name}` is bound to another pointer in a block that does not make it, and is not read"),
+            );
+            let note = "whether it is another array behind the block, and in which iterations, only the launch knows";
+            let help = format!(
+                "make the view in this block, or give the one that is bound a name: `%r = pto.tassign %{name}, ..`"
+            );
+            return Err(Box::new(d.with_note(note).with_help(help)));
+        }
         let (tile, addr) = (self.tile(&operand.value)?, self.scalar(&self.operand(op, "addr")?.value)?);
         if tile.addr.is_some() || tile.text != tile.name.as_str() {
             let message = format!("`%{}` has an address, or is a part: another one is not read", operand.value.name);
@@ -298,7 +322,14 @@ impl Reader<'_> {
             let message = format!("`{}` of a tile without a constant address is not read here", op.row.name);
             let note = "it is read as a copy where both tiles are Vec, row-major and valid in full, and no later \
                         write to one of them is seen in the other";
-            let d = Diagnostic::error(codes::PTO_NOT_READ, op.span, message).with_note(note);
+            let mut d = Diagnostic::error(codes::PTO_NOT_READ, op.span, message).with_note(note);
+            if crate::row_views::row_view(&tile.ty).is_some_and(|row| (row.rows, row.cols) == (ty.rows, ty.cols)) {
+                d = d.with_note(
+                    "a row that is a view of a column is read as the column where all that uses it computes element by \
+                     element, and as much is valid of it: if that is no constant, `pto.set_validshape` right behind \
+                     the view says it",
+                );
+            }
             return Err(Box::new(d.with_secondary(source.span, "this tile has no `addr`")));
         }
         // Where it is only moved, the move is the reshape: so one is written.

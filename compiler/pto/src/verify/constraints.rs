@@ -208,10 +208,15 @@ impl<'o> Asked<'o> {
         let d = Diagnostic::error(codes::PTO_TYPE, span, message)
             .with_label(format!("this is a `{}`", Type::TileBuf(Box::new(tile.clone()))));
         Err(Box::new(match crate::row_views::row_view(tile) {
-            Some(row) => d.with_help(format!(
-                "compute with a view of its bytes, which `pto.treshape` gives: a `{}`",
-                Type::TileBuf(Box::new(row))
-            )),
+            Some(row) => {
+                let moving = if row.valid == (None, None) {
+                    ", behind which `pto.set_validshape` says what is valid of it"
+                } else {
+                    ""
+                };
+                let ty = Type::TileBuf(Box::new(row));
+                d.with_help(format!("compute with a view of its bytes, which `pto.treshape` gives: a `{ty}`{moving}"))
+            }
             None => d,
         }))
     }

@@ -125,7 +125,7 @@ struct Writer<'k> {
     /// Elements of arrays where tiles are bytes: one that nothing is in is none of the text's.
     elements: FxHashSet<Word>,
     /// Tiles of arrays whose number is no constant, in each open region.
-    chosen: Vec<FxHashMap<(Tile, Value), Word>>,
+    chosen: Vec<FxHashMap<tiles::Chosen, Word>>,
     tensors: FxHashMap<TensorId, Word>,
     /// Views of whole tensors.
     views: FxHashMap<(TensorId, views::Way), Word>,
@@ -196,7 +196,7 @@ impl<'k> Writer<'k> {
         dead::order(&mut ops);
         dead::renumber(&mut ops);
         if self.form == Form::Text {
-            self.verifies(&ops)?;
+            self.verifies(&ops, &mut FxHashSet::default())?;
         }
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
         Ok(Function {
@@ -212,8 +212,9 @@ impl<'k> Writer<'k> {
         })
     }
 
-    /// What PTOAS's verifier asks of single operations.
-    fn verifies(&self, ops: &[Op]) -> Res<()> {
+    /// What PTOAS's verifier asks of single operations. `allocated` has the tiles in front that are allocated, and
+    /// views of them.
+    fn verifies(&self, ops: &[Op], allocated: &mut FxHashSet<Word>) -> Res<()> {
         let arch = match self.kernel.target.as_str() {
             name @ ("a2a3" | "a5") => Arch::named(name),
             _ => return Ok(()),
@@ -223,9 +224,21 @@ impl<'k> Writer<'k> {
             if let Err(d) = constraints::check(op, &types, Some(arch), constraints::Text::Written) {
                 let message = format!("PTOAS refuses what is written of this: {}", d.message);
                 let d = Diagnostic::error(codes::PTO_UNSAID, op.span, message);
-                return Err(Box::new(d.with_note(format!("by its verifier at {VERSION}; C++ may have a form for it"))));
+                let note = "sizes are those of buffers, whose rows are padded to 32 bytes; C++ may have a form for it";
+                return Err(Box::new(d.with_note(format!("by its verifier at {VERSION}: {note}"))));
             }
-            op.regions.iter().try_for_each(|r| self.verifies(&r.ops))?;
+            let operand = op.operands.first().map(|o| &o.value.name);
+            let is_view = op.row.name == "pto.treshape" && operand.is_some_and(|name| allocated.contains(name));
+            if is_view || op.row.name == "pto.alloc_tile" {
+                allocated.extend(op.results.iter().map(|r| r.name.clone()));
+            }
+            if op.row.name == "pto.set_validshape" && operand.is_none_or(|name| !allocated.contains(name)) {
+                let what = "a column that is cut out of a tile, and of which as much is valid as the launch says";
+                let d = Diagnostic::error(codes::PTO_UNSAID, op.span, format!("PTO text has no words for {what}"));
+                let note = "it would be computed with as a row, and `pto.set_validshape` takes no view of a part";
+                return Err(Box::new(d.with_note(format!("by PTOAS's verifier at {VERSION}: {note}"))));
+            }
+            op.regions.iter().try_for_each(|r| self.verifies(&r.ops, allocated))?;
         }
         Ok(())
     }

@@ -22,6 +22,8 @@ struct Views {
     of: FxHashMap<Word, View>,
     /// What is valid of tiles behind their definitions: rows and columns.
     valid: FxHashMap<Word, [Word; 2]>,
+    /// Where tiles are allocated.
+    addresses: FxHashMap<Word, Word>,
 }
 
 impl Writer<'_> {
@@ -87,6 +89,9 @@ impl Writer<'_> {
             return;
         }
         let Some(result) = op.results.first().map(|r| r.name.clone()) else { return };
+        if op.row.name == "pto.alloc_tile" {
+            views.addresses.extend(typed("addr").map(|addr| (result.clone(), addr)));
+        }
         let view = views.of.get(&result);
         let column = match op.result_types.first().map(|t| &t.ty) {
             Some(Type::TileBuf(ty)) => (**ty).clone(),
@@ -111,9 +116,16 @@ impl Writer<'_> {
         // A tile that is bound to another address is valid as the first is.
         let first = || typed("tile").and_then(|t| views.valid.get(&t).cloned());
         let valid = own.map(|(rows, cols)| [rows, cols]).or_else(first);
-        if let Some(view) = view {
-            self.row_view(&result, view);
-            valid.clone().into_iter().for_each(|valid| self.set_view(view, valid));
+        let handle = typed("tile").and_then(|t| views.addresses.get(&t).cloned());
+        match (view, handle.zip(typed("addr")), &valid) {
+            (Some(view), Some((first, addr)), Some(valid)) if op.row.name == "pto.tassign" => {
+                self.bound_view(view, first, addr, valid);
+            }
+            (Some(view), ..) => {
+                self.row_view(&result, view);
+                valid.clone().into_iter().for_each(|valid| self.set_view(view, valid));
+            }
+            _ => {}
         }
         views.valid.extend(valid.map(|valid| (result, valid)));
     }
@@ -122,6 +134,17 @@ impl Writer<'_> {
         let from = Type::TileBuf(Box::new(view.column.clone()));
         let op = self.op("pto.treshape", vec![("src", column.clone(), Some(from))]);
         self.define(op, view.name.clone(), Some(Type::TileBuf(Box::new(view.ty.clone()))));
+    }
+
+    /// The view of a column that `pto.tassign` binds, of which PTOAS takes no `set_validshape`: a row of its own, bound
+    /// to the same address.
+    fn bound_view(&mut self, view: &View, first: Word, addr: Word, [rows, cols]: &[Word; 2]) {
+        let ty = Type::TileBuf(Box::new(view.ty.clone()));
+        let given = vec![("addr", first, None), ("valid_row", cols.clone(), None), ("valid_col", rows.clone(), None)];
+        let (op, number) = (self.op("pto.alloc_tile", given), self.names.number());
+        let row = self.define(op, number, Some(ty.clone()));
+        let op = self.op("pto.tassign", vec![("tile", row, Some(ty.clone())), ("addr", addr, None)]);
+        self.define(op, view.name.clone(), Some(ty));
     }
 
     fn set_view(&mut self, view: &View, [rows, cols]: [Word; 2]) {

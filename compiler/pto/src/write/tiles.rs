@@ -19,9 +19,14 @@ pub(super) struct TileState {
     ty: TileBuf,
     /// Whether what is valid changes.
     moving: bool,
+    /// What is valid where it is allocated, as far as that is no constant of the type.
+    valid: Vec<(&'static str, Word)>,
     /// What is valid here, if that is known.
     now: Option<(Value, Value)>,
 }
+
+/// A tile of an array by the number that a loop knows, and what is valid of it here where that changes.
+pub(super) type Chosen = (Tile, Value, Option<(Value, Value)>);
 
 /// How a tile is used as a whole.
 #[derive(Default)]
@@ -126,28 +131,28 @@ impl Writer<'_> {
         let data = &self.kernel.tiles[tile];
         let (mut ty, moving, operands) = self.tile_buf(tile)?;
         let mut given = Vec::new();
+        let mut valid = Vec::new();
         if self.level != Level::Automatic {
             let AddrKind::Fixed(addresses) = &data.addr else {
                 return unsaid(data.span, format!("`{}` without an address", data.name));
             };
             let at = addresses.get(element as usize).copied().unwrap_or_default();
-            let i64 = Type::Element(Word::new_static("i64"));
-            let addr = self.constant(AttrValue::Int(i128::from(at), Some(i64.clone())), &i64);
-            given.push(("addr", addr, None));
+            given.push(("addr", self.address_of(at), None));
         }
         if moving {
             ty.valid = (None, None);
             let (rows, cols) = self.uses.get(&tile).and_then(|u| u.declared).unwrap_or((ty.rows, ty.cols));
             let (rows, cols) = crate::types::declared(&ty, [Some(rows), Some(cols)]);
             let (rows, cols) = (self.index(rows), self.index(cols));
-            given.extend([("valid_row", rows, None), ("valid_col", cols, None)]);
+            valid.extend([("valid_row", rows), ("valid_col", cols)]);
         } else {
             for (slot, value) in ["valid_row", "valid_col"].into_iter().zip(operands) {
                 if let Some(value) = value {
-                    given.push((slot, self.value(value)?, None));
+                    valid.push((slot, self.value(value)?));
                 }
             }
         }
+        given.extend(valid.iter().map(|(slot, value)| (*slot, value.clone(), None)));
         let op = self.at(data.span, |w| w.op("pto.alloc_tile", given));
         let name = match data.hidden || is_numbered(&data.name) {
             true => self.names.number(),
@@ -157,7 +162,7 @@ impl Writer<'_> {
         if self.bytes && data.count > 1 {
             self.elements.insert(name.clone());
         }
-        self.tiles.insert((tile, element), TileState { name, ty, moving, now: None });
+        self.tiles.insert((tile, element), TileState { name, ty, moving, valid, now: None });
         Ok(())
     }
 
@@ -265,7 +270,9 @@ impl Writer<'_> {
         Ok(self.index_op("arith.divsi", more, eight))
     }
 
-    /// A tile of an array whose number a loop knows: its first tile, bound to the address of that number.
+    /// A tile of an array whose number a loop knows. `pto.tassign` binds the handle itself, so each has one of its own,
+    /// which is allocated here: at the address of the array's last tile, that says how many there are, and valid as the
+    /// tile is here.
     fn chosen_tile(&mut self, tile: &TileRef, element: Value) -> Res<(Word, Type)> {
         let data = &self.kernel.tiles[tile.tile];
         if self.level == Level::Placed {
@@ -277,14 +284,27 @@ impl Writer<'_> {
         let Some(state) = self.tiles.get(&(tile.tile, 0)) else {
             return unsaid(self.span, format!("`{}` before it is declared", data.name));
         };
-        let (first, ty, moving) = (state.name.clone(), state.ty.clone(), state.moving);
-        let key = (tile.tile, self.numbering.first(element));
+        let (ty, mut valid) = (state.ty.clone(), state.valid.clone());
+        let (rows, cols) = upright(&self.defs, tile);
+        let here =
+            (state.moving && tile.origin.is_none()).then(|| (self.numbering.first(rows), self.numbering.first(cols)));
+        let key = (tile.tile, self.numbering.first(element), here);
         let full = Type::TileBuf(Box::new(ty.clone()));
         let name = match self.chosen.iter().rev().find_map(|c| c.get(&key)) {
             Some(name) => name.clone(),
             None => {
+                if let Some((rows, cols)) = here {
+                    let mask = data.ty.dtype == DType::Bool;
+                    let cols = if mask { self.mask_bytes(cols)? } else { self.value(cols)? };
+                    valid = vec![("valid_row", self.value(rows)?), ("valid_col", cols)];
+                }
                 let addr = self.address(addresses, element)?;
-                let op = self.op("pto.tassign", vec![("tile", first, Some(full.clone())), ("addr", addr, None)]);
+                let last = self.address_of(addresses.last().copied().unwrap_or_default());
+                let mut given = vec![("addr", last, None)];
+                given.extend(valid.into_iter().map(|(slot, value)| (slot, value, None)));
+                let (op, number) = (self.op("pto.alloc_tile", given), self.names.number());
+                let handle = self.define(op, number, Some(full.clone()));
+                let op = self.op("pto.tassign", vec![("tile", handle, Some(full.clone())), ("addr", addr, None)]);
                 let number = self.names.number();
                 let name = self.define(op, number, Some(full.clone()));
                 if let Some(chosen) = self.chosen.last_mut() {
@@ -293,13 +313,15 @@ impl Writer<'_> {
                 name
             }
         };
-        if let Some((row, col)) = tile.origin {
-            return self.subset(tile, name, ty, row, col);
+        match tile.origin {
+            Some((row, col)) => self.subset(tile, name, ty, row, col),
+            None => Ok((name, full)),
         }
-        if moving {
-            self.set_valid(&name, &ty, upright(&self.defs, tile), data.ty.dtype == DType::Bool)?;
-        }
-        Ok((name, full))
+    }
+
+    fn address_of(&mut self, at: u64) -> Word {
+        let i64 = Type::Element(Word::new_static("i64"));
+        self.constant(AttrValue::Int(i128::from(at), Some(i64.clone())), &i64)
     }
 
     /// The address with a number, of these: a sum where they are equally far apart, else a choice.

@@ -4,4 +4,5 @@ mod contracts;
 mod coverage;
 mod hostile;
 mod pages;
+mod rebound;
 mod texts;

@@ -105,14 +105,16 @@ fn names_that_regions_use_again() {
     };
     let view = |name: &str, then: &str| {
         format!(
-            "%{name} = pto.make_tensor_view %x, shape = [%n, %n], strides = [%n, %c1] : !pto.tensor_view<?x?xf32>\n{then}"
+            "%{name} = pto.make_tensor_view %x, shape = [%n, %n], strides = [%n, %c1] : \
+             !pto.tensor_view<?x?xf32>\n{then}"
         )
     };
     let stored = |name: &str| {
         format!(
             "%q_{name} = pto.partition_view %{name}, offsets = [%c0, %c0], sizes = [%n, %n] : \
              !pto.tensor_view<?x?xf32> -> !pto.partition_tensor_view<16x16xf32>\n\
-             pto.tstore ins(%t : !pto.tile_buf<vec, 16x16xf32>) outs(%q_{name} : !pto.partition_tensor_view<16x16xf32>)\n"
+             pto.tstore ins(%t : !pto.tile_buf<vec, 16x16xf32>) outs(%q_{name} : \
+             !pto.partition_tensor_view<16x16xf32>)\n"
         )
     };
     let bound = "pto.tassign %v, %z : !pto.tensor_view<?x?xf32>, !pto.ptr<f32>\n";
@@ -128,8 +130,8 @@ fn names_that_regions_use_again() {
              {ROW}\n%r = pto.tassign %l_2, %a : {ROW} -> {ROW}\npto.texpands ins(%f : f32) outs(%r : {ROW})\n}}\n"
         ),
         format!(
-            "%k:2 = scf.for %l = %c0 to %n step %c1 iter_args(%p = %c0, %q = %n) -> (index, index) {{\nscf.yield %q, %p \
-             : index, index\n}}\nscf.for %l_2 = %c0 to %k#1 step %c1 {{\npto.texpands ins(%f : f32) outs(%d : \
+            "%k:2 = scf.for %l = %c0 to %n step %c1 iter_args(%p = %c0, %q = %n) -> (index, index) {{\nscf.yield %q, \
+             %p : index, index\n}}\nscf.for %l_2 = %c0 to %k#1 step %c1 {{\npto.texpands ins(%f : f32) outs(%d : \
              {COLUMN})\n}}\n"
         )
         .replace("%d", "%t")
