@@ -159,6 +159,7 @@ impl Emit<'_, '_> {
         args.push(self.b.ins().iconst(I64, types));
         // The panels are behind the module's arena.
         args.push(self.b.ins().iadd_imm_s(self.arena, arena(self.module) as i64));
+        args.extend(c.part_of.unwrap_or([c.m, c.n, c.k]).map(|r| self.value(r)));
         if let Some(link) = &mut self.link {
             link.panels = true;
         }

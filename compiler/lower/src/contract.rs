@@ -4,10 +4,15 @@ use super::Lower;
 use super::code::FunctionBuilder;
 use super::matrix::{Matrix, map};
 use ptoc_ir::loops::{Base, BinOp, CmpOp, Contract, Op, Reg, Start, Stride};
-use ptoc_ir::tile::{self, InstAttrs, Region, TileRef, ViewRef};
+use ptoc_ir::tile::{self, InstAttrs, Region, TileRef, Value, ViewRef};
 use ptoc_isa::{Factors, RoundMode};
 use ptoc_opt::contraction::{Depth, From, KLoop, stored};
-use ptoc_opt::grid_coarsen::Joined;
+use ptoc_opt::grid_coarsen::{Coarsening, Joined};
+use ptoc_tensor::DType;
+
+/// Steps that a matrix unit of a CPU adds up at once. It begins anew with every instruction, so loops over k whose
+/// iterations have other numbers of steps are another sum there than as one product.
+const STEPS: i64 = 32;
 
 impl<'k> Lower<'k> {
     /// `d = start + a b`: starts at `c`, at a bias row, or at zero.
@@ -30,8 +35,9 @@ impl<'k> Lower<'k> {
             (None, None) => Start::Zero,
         };
         let (left, right) = (self.operand(a), self.operand(b));
+        let part_of = self.watched.as_ref().and_then(|w| w.sizes.get(&(a.tile, b.tile)).copied());
         match attrs.factors {
-            None => self.multiply(extents, &d, start, &left, &right),
+            None => self.multiply(extents, &d, start, (&left, &right), part_of),
             Some(factors) => {
                 let even = attrs.round == Some(RoundMode::Rint);
                 let bytes = |t: &TileRef| u64::from(t.rows) * u64::from(t.cols) * 4;
@@ -51,7 +57,7 @@ impl<'k> Lower<'k> {
                     beside
                 };
                 let (left, right) = (rounded(0, a, &left), rounded(bytes(a), b, &right));
-                self.multiply(extents, &d, start, &left, &right);
+                self.multiply(extents, &d, start, (&left, &right), None);
             }
         }
     }
@@ -69,12 +75,14 @@ impl<'k> Lower<'k> {
         start_at(&from, Stride::Const(0))
     }
 
-    fn product(&mut self, extents: (Reg, Reg, Reg), d: &Matrix, start: Start, a: &TileRef, b: &TileRef) {
-        let (a, b) = (self.operand(a), self.operand(b));
-        self.multiply(extents, d, start, &a, &b);
-    }
-
-    fn multiply(&mut self, (m, n, k): (Reg, Reg, Reg), d: &Matrix, start: Start, a: &Matrix, b: &Matrix) {
+    fn multiply(
+        &mut self,
+        (m, n, k): (Reg, Reg, Reg),
+        d: &Matrix,
+        start: Start,
+        (a, b): (&Matrix, &Matrix),
+        part_of: Option<[Reg; 3]>,
+    ) {
         self.code.emit(Op::Contract(Box::new(Contract {
             m,
             n,
@@ -88,6 +96,7 @@ impl<'k> Lower<'k> {
             b: b.first(),
             b_strides: (b.rows, b.cols),
             ab_ty: a.ty,
+            part_of,
         })));
     }
 
@@ -117,12 +126,34 @@ impl<'k> Lower<'k> {
     /// A loop over k as one product, into its accumulator or into `window`.
     fn k_loop(&mut self, k: &KLoop<'k>, window: Option<&ViewRef>) {
         let (lo, hi) = (self.value(k.of.lo), self.value(k.of.hi));
+        let spread = if window.is_some() { self.spread } else { Coarsening::default() };
         // A loop that does not run leaves its accumulator alone. (Nothing reads it then, if it is only stored.)
         let may_not_run = window.is_none() && k.start != From::Acc;
         if may_not_run {
             self.code.push();
         }
-        // Everything as it is in the first iteration.
+        let depth = self.depth(k);
+        let p = &k.product;
+        let (m, n) = (self.value(p.a.valid.0), self.value(p.b.valid.1));
+        let part_of = self.part_of(k, spread, depth);
+        let extents = (self.joined(spread.rows, m), self.joined(spread.cols, n), depth);
+        let (d, start) = match (window, k.start) {
+            (Some(view), From::Acc) => (self.view(view), Start::Zero),
+            (Some(view), _) => (self.view(view), self.loop_start(k)),
+            (None, _) => (self.tile(&p.d), self.loop_start(k)),
+        };
+        let (a, b) = (self.operand(&p.a), self.operand(&p.b));
+        self.multiply(extents, &d, start, (&a, &b), part_of);
+        if may_not_run {
+            let body = self.code.pop();
+            let runs = self.code.cmp(CmpOp::Lt, lo, hi);
+            self.code.either(runs, |code| code.append(body), |_| {});
+        }
+    }
+
+    /// All steps of a loop over k. Its scalars are as in the first iteration then.
+    fn depth(&mut self, k: &KLoop<'k>) -> Reg {
+        let (lo, hi) = (self.value(k.of.lo), self.value(k.of.hi));
         self.values[k.of.index] = Some(lo);
         self.scalars(&k.of.body);
         self.code.span = k.span;
@@ -131,24 +162,65 @@ impl<'k> Lower<'k> {
             Depth::Even(tile) => self.code.times(hi, tile),
             Depth::AtFirst(whole) => self.value(whole),
         };
-        let depth = self.code.bin(BinOp::Max, depth, zero);
-        let p = &k.product;
-        let (mut m, mut n) = (self.value(p.a.valid.0), self.value(p.b.valid.1));
-        if window.is_some() {
-            m = self.joined(self.spread.rows, m);
-            n = self.joined(self.spread.cols, n);
-        }
-        let extents = (m, n, depth);
-        let (d, start) = match (window, k.start) {
-            (Some(view), From::Acc) => (self.view(view), Start::Zero),
-            (Some(view), _) => (self.view(view), self.loop_start(k)),
-            (None, _) => (self.tile(&p.d), self.loop_start(k)),
+        self.code.bin(BinOp::Max, depth, zero)
+    }
+
+    /// Whether a product may be rounded in another order than step by step.
+    fn reordered(&self, k: &KLoop<'_>) -> bool {
+        let dtype = self.kernel.tiles[k.product.a.tile].ty.dtype;
+        self.target.gpu.is_none() && matches!(dtype, DType::F16 | DType::BF16)
+    }
+
+    /// The numbers of blocks that [`Lower::of_grid`] counts with.
+    pub(super) fn sizes_of_grid(&self) -> Vec<Value> {
+        let (products, spread) = match &self.watched {
+            Some(watched) => (&watched.products, watched.coarsening),
+            None => (&self.products, self.spread),
         };
-        self.product(extents, &d, start, &p.a, &p.b);
-        if may_not_run {
-            let body = self.code.pop();
-            let runs = self.code.cmp(CmpOp::Lt, lo, hi);
-            self.code.either(runs, |code| code.append(body), |_| {});
+        let joined = [spread.rows, spread.cols].into_iter().flatten().filter(|j| j.rest.is_none());
+        let any = products.loops.values().any(|k| self.reordered(k));
+        joined.filter(|_| any).map(|j| self.kernel.grid[j.dim].extent).collect()
+    }
+
+    /// What the products of a loop are part of ([`Contract::part_of`]), where a matrix unit of a CPU may compute them.
+    fn part_of(&mut self, k: &KLoop<'k>, spread: Coarsening, depth: Reg) -> Option<[Reg; 3]> {
+        if !self.reordered(k) {
+            return None;
+        }
+        let p = &k.product;
+        let (m, n) = (self.value(p.a.valid.0), self.value(p.b.valid.1));
+        let depth = if k.step % STEPS == 0 { depth } else { self.code.int(0) };
+        Some([self.of_grid(spread.rows, m), self.of_grid(spread.cols, n), depth])
+    }
+
+    /// Tells the products of a loop, which are lowered one by one, what they are part of.
+    pub(super) fn split_product(&mut self, f: &tile::For) {
+        let Some(watched) = &self.watched else { return };
+        let found = watched.products.loops.get(&f.label).filter(|k| self.reordered(k));
+        let Some(k) = found.cloned() else { return };
+        let stored = watched.products.stores.contains_key(&k.product.d.tile);
+        let spread = if stored { watched.coarsening } else { Coarsening::default() };
+        let depth = self.depth(&k);
+        let sizes = self.part_of(&k, spread, depth);
+        if let (Some(watched), Some(sizes)) = (&mut self.watched, sizes) {
+            watched.sizes.insert((k.product.a.tile, k.product.b.tile), sizes);
+        }
+    }
+
+    /// Rows or columns of all blocks of the grid.
+    fn of_grid(&mut self, how: Option<Joined>, one: Reg) -> Reg {
+        let Some(Joined { dim, tile, rest }) = how else { return one };
+        let dim = &self.kernel.grid[dim];
+        match rest {
+            None => {
+                let blocks = self.value(dim.extent);
+                self.code.times(blocks, tile)
+            }
+            Some(rest) => {
+                let (index, rest) = (self.value(dim.index), self.value(rest));
+                let before = self.code.times(index, tile);
+                self.code.bin(BinOp::Add, rest, before)
+            }
         }
     }
 

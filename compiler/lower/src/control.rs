@@ -112,6 +112,7 @@ impl Lower<'_> {
                 self.code.emit(loops::Op::Print { parts });
             }
             Op::For(f) => {
+                self.split_product(f);
                 let (lo, hi) = (self.value(f.lo), self.value(f.hi));
                 let (label, index) = (self.label(f.label), self.code.reg(LTy::I64));
                 self.values[f.index] = Some(index);

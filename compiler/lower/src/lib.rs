@@ -78,7 +78,8 @@ pub fn lower(
 
 /// Lowers `kernel` so that a monitor is told of each statement that touches memory before it is executed
 /// (`ptoc_interp::sanitize`). Statements stay as they are and where they are: nothing is fused, forwarded or spread, so
-/// each of them has its operands in tiles. Results have the bits of [`lower`].
+/// each of them has its operands in tiles. Results have the bits of [`lower`]: what would be part of one product knows
+/// its size.
 ///
 /// # Errors
 /// As [`lower`].
@@ -123,7 +124,7 @@ struct Lower<'k> {
     new_checks: Vec<CheckData>,
     errors: Vec<Diagnostic>,
     /// The statements of which a monitor is told.
-    watched: Option<watch::Watched>,
+    watched: Option<watch::Watched<'k>>,
 }
 
 /// The register type of a scalar.
@@ -186,7 +187,7 @@ impl<'k> Lower<'k> {
         if !spread.is_empty() {
             self.blocks = self.kernel.grid.iter().map(|_| self.code.param()).collect();
         }
-        let needed = prologue::needed(self.kernel);
+        let needed = prologue::needed(self.kernel, &self.sizes_of_grid());
         for (stmt, wanted) in self.kernel.prologue.iter().zip(needed) {
             if wanted {
                 self.stmt(stmt);

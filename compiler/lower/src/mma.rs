@@ -280,6 +280,7 @@ impl Lower<'_> {
             b: b.addr,
             b_strides: (Stride::Const(b.strides[2]), Stride::Const(b.strides[1])),
             ab_ty: unit,
+            part_of: None,
         })));
     }
 

@@ -10,8 +10,10 @@ struct Needs {
 }
 
 /// For each statement of the prologue, whether the body depends on it. Checks belong to the launch alone.
-pub(super) fn needed(kernel: &Kernel) -> Vec<bool> {
+/// `more` are values beside these that its code has a use for.
+pub(super) fn needed(kernel: &Kernel, more: &[Value]) -> Vec<bool> {
     let mut needs = Needs::default();
+    needs.values.extend(more);
     kernel.body.iter().for_each(|s| needs.use_all(s));
     let mut tables = FxHashSet::default();
     kernel.body.iter().for_each(|s| looked_up(s, &mut tables));

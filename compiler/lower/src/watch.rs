@@ -5,22 +5,36 @@ use super::Lower;
 use super::reduce::fixed;
 use cranelift_entity::EntitySet;
 use ptoc_interp::sanitize::{self, Data};
-use ptoc_ir::loops::{Addr, Op, Stride, Watch};
-use ptoc_ir::tile::{Kernel, Region, Stmt, Value};
+use ptoc_ir::loops::{Addr, Op, Reg, Stride, Watch};
+use ptoc_ir::tile::{Kernel, Region, Stmt, Tile, Value};
+use ptoc_opt::contraction::{self, Products};
+use ptoc_opt::grid_coarsen::{self, Coarsening};
 use rustc_hash::FxHashMap;
 
 /// The statements of which a monitor is told.
-pub(super) struct Watched {
+pub(super) struct Watched<'k> {
     /// Their numbers, by where they are in the kernel.
     sites: FxHashMap<*const Stmt, u32>,
     /// What a monitor knows without being told.
     known: EntitySet<Value>,
+    /// What would be one product if nobody watched. Its parts are rounded as if it were.
+    pub(super) products: Products<'k>,
+    pub(super) coarsening: Coarsening,
+    /// The sizes of those that products of these operands are part of.
+    pub(super) sizes: FxHashMap<(Tile, Tile), [Reg; 3]>,
 }
 
-impl Watched {
-    pub(super) fn new(kernel: &Kernel) -> Watched {
+impl<'k> Watched<'k> {
+    pub(super) fn new(kernel: &'k Kernel) -> Watched<'k> {
         let sites = sanitize::sites(kernel).into_iter().map(std::ptr::from_ref);
-        Watched { sites: sites.zip(0..).collect(), known: sanitize::known(kernel) }
+        let products = contraction::find(kernel);
+        Watched {
+            sites: sites.zip(0..).collect(),
+            known: sanitize::known(kernel),
+            coarsening: grid_coarsen::find(kernel, &products),
+            products,
+            sizes: FxHashMap::default(),
+        }
     }
 }
 

@@ -42,6 +42,8 @@ pub struct KLoop<'k> {
     pub product: Product,
     /// The sum of the depths of its iterations.
     pub depth: Depth,
+    /// The depth of a whole iteration.
+    pub step: i64,
     /// Where the chains start.
     pub start: From,
     /// How factors are rounded.
@@ -421,19 +423,19 @@ impl<'k> Finder<'k> {
         }
         // The operands move along k by whole tiles.
         let k = product.a.valid.1;
-        let (depth, tile) = self.depth(f, k, &fixed)?;
+        let (depth, step) = self.depth(f, k, &fixed)?;
         let along = |view: &ViewRef, axis: usize| -> Option<()> {
             let steady = |p: &Poly| p.symbols().all(|s| s == f.index || fixed(&s));
             let (offset, stride) = (self.defs.poly(view.offset)?, self.defs.poly(view.strides[axis])?);
             let across = self.defs.poly(view.strides[1 - axis])?;
             let still = |p: &Poly| steady(p) && p.step(f.index).is_some_and(|s| s.number() == Some(0));
-            let moves = offset.step(f.index)? == stride.times(&Poly::constant(tile))?;
+            let moves = offset.step(f.index)? == stride.times(&Poly::constant(step))?;
             (steady(&offset) && still(&stride) && still(&across) && moves).then_some(())
         };
         along(a, 1)?;
         along(b, 0)?;
         let rounding = self.rounding_of(&f.body)?;
-        Some(KLoop { of: f, product, depth, start, rounding, span })
+        Some(KLoop { of: f, product, depth, step, start, rounding, span })
     }
 
     /// How the products of a loop round factors, if all do alike.

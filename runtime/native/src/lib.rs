@@ -43,8 +43,8 @@ macro_rules! routine {
     ($symbol:ident 16 gives, $address:expr) => {
         routine!(@params f, $symbol, $address, (a b c d e g h i j k l m n o p q), i64);
     };
-    ($symbol:ident 17, $address:expr) => {
-        routine!(@params f, $symbol, $address, (a b c d e g h i j k l m n o p q r), );
+    ($symbol:ident 20, $address:expr) => {
+        routine!(@params f, $symbol, $address, (a b c d e g h i j k l m n o p q r s t u), );
     };
 }
 
@@ -76,7 +76,7 @@ routines! {
     ptoc_move_8(9) = ptoc_kernels::strided(8);
     ptoc_from_f16(6) = ptoc_kernels::from_f16();
     ptoc_to_f16(6) = ptoc_kernels::to_f16();
-    ptoc_matmul(17) = Some(ptoc_kernels::product());
+    ptoc_matmul(20) = Some(ptoc_kernels::product());
     ptoc_gather_1(11 gives) = ptoc_kernels::gather(1);
     ptoc_gather_2(11 gives) = ptoc_kernels::gather(2);
     ptoc_gather_4(11 gives) = ptoc_kernels::gather(4);

@@ -76,6 +76,7 @@ fn module(case: &Case) -> Module {
         b: tensor(1, zero),
         b_strides,
         ab_ty: case.ab,
+        part_of: None,
     })));
     f.module(4)
 }

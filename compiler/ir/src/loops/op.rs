@@ -204,6 +204,10 @@ pub struct Contract {
     pub b_strides: (Stride, Stride),
     /// Type of a and b in memory: F32, F16 or BF16, or for integer products I32 or I8.
     pub ab_ty: MemTy,
+    /// Rows, columns and depth of the product that this one is a part of, if it is one: the parts of all blocks, and of
+    /// all steps along k. An emitter that may round in more than one order chooses it by these sizes, so all parts are
+    /// rounded alike, however the work is cut. A depth of 0 rounds every step.
+    pub part_of: Option<[Reg; 3]>,
 }
 
 /// For each row i in turn, `d[i]` = its elements joined by `op`, in a fixed order: element j joins partial j mod 64, j

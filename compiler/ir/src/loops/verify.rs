@@ -553,6 +553,9 @@ impl Verifier<'_> {
         {
             self.read(reg, &[LTy::I64], what);
         }
+        for reg in c.part_of.into_iter().flatten() {
+            self.read(reg, &[LTy::I64], "what contract is a part of");
+        }
         for addr in [&c.d, &c.a, &c.b] {
             self.addr(addr, "contract");
         }

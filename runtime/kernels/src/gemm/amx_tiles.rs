@@ -11,7 +11,7 @@ use super::bf16_dot;
 use super::macro_kernel::fetch;
 use super::packed_cache::PackedFrom;
 use super::panels::{self, even, shifted};
-use super::plain::at;
+use super::plain::{self, at};
 use super::{Job, Matrix, cache};
 use ptoc_exec::matrix::{self, AmxTiles, LINE, SIDE, TILE};
 use ptoc_tensor::DType;
@@ -31,38 +31,80 @@ const PAST: usize = 4;
 const SUMS: usize = WIDTH * SUMS_ROW;
 const SUMS_ROW: usize = WIDTH * 4;
 
-/// How a product goes, if the unit has a way and the product is large enough for it to pay.
-///
-/// # Safety
-/// As for the routine.
-pub(super) unsafe fn way(job: &Job) -> Option<Way> {
+/// How a product goes, if the unit has a way and the product is large enough for it to pay. Floats are rounded in
+/// another order there, so that is seen from the product that this one is a part of: parts go alike, whatever their
+/// sizes, and these follow the number of threads.
+pub(super) fn way(job: &Job) -> Option<Way> {
     // Below, more is packed than computed, or tiles are mostly empty; f16 are four times the work.
     let least = if job.ab == DType::F16 { 1 << 19 } else { 1 << 14 };
-    let (few, many) = (job.m.min(job.n), job.m.max(job.n));
-    if few < 8 || many < SIDE || job.k < 16 || job.m * job.n * job.k < least {
+    let [m, n, k] = if job.ab == DType::I8 { [job.m, job.n, job.k] } else { job.part_of };
+    let (few, many) = (m.min(n), m.max(n));
+    if few < 8 || many < SIDE || k < 16 || m.saturating_mul(n).saturating_mul(k) < least {
         return None;
     }
     let unit = matrix::unit();
     match job.ab {
         DType::BF16 => (unit.bf16 && !job.exact).then_some(amx::BF16),
-        // SAFETY: the caller's promise.
-        DType::F16 => (unit.bf16 && !job.exact && unsafe { finite(job) }).then_some(amx::F16),
+        DType::F16 => (unit.bf16 && !job.exact).then_some(amx::F16),
         DType::I8 => unit.i8.then_some(amx::I8),
         _ => None,
     }
 }
 
+/// Computes the product. f16 that are no numbers cannot be taken apart: the rows of a and columns of b that have some
+/// go step by step, and only these.
+///
+/// # Safety
+/// As for [`product`], but that there may be no step.
+pub(super) unsafe fn numbers(job: Job, way: Way) {
+    let step_by_step = |part: Job| {
+        let part = Job { exact: true, ..part };
+        // SAFETY: the caller's promise; parts of a product have no results in common.
+        unsafe {
+            if !super::fast(part) {
+                plain::product(&part);
+            }
+        }
+    };
+    if job.k == 0 {
+        return step_by_step(job);
+    }
+    let any = job.ab != DType::F16;
+    // SAFETY: the caller's promise; parts of a product have no results in common.
+    unsafe {
+        let (rows, columns) = (any || finite(&job.a, job.m, job.k), any || finite(&job.b, job.k, job.n));
+        if rows && columns {
+            return product(&job, way);
+        }
+        let row = |i: usize| rows || finite(&shifted(job.a, i, 0), 1, job.k);
+        let column = |j: usize| columns || finite(&shifted(job.b, 0, j), job.k, 1);
+        for (j, n, column) in runs(job.n, &column) {
+            for (i, m, row) in runs(job.m, &row) {
+                let part = job.part((i, m), (j, n));
+                if row && column { product(&part, way) } else { step_by_step(part) }
+            }
+        }
+    }
+}
+
+/// Neighbours that are alike, of so many: the first, how many, and what they are.
+fn runs(count: usize, like: &dyn Fn(usize) -> bool) -> impl Iterator<Item = (usize, usize, bool)> {
+    let mut from = 0;
+    std::iter::from_fn(move || {
+        let (first, what) = (from, from < count && like(from));
+        from = (first + 1..count).find(|n| like(*n) != what).unwrap_or(count);
+        (first < count).then(|| (first, from - first, what))
+    })
+}
+
 /// Whether all factors are numbers. The digits of others are not.
 ///
 /// # Safety
-/// As for the routine; a and b are f16.
-unsafe fn finite(job: &Job) -> bool {
-    let numbers = |m: &Matrix<*const u8>, rows, cols| {
-        let (m, rows, cols) = if m.row == 2 { (m.transposed(), cols, rows) } else { (*m, rows, cols) };
-        // SAFETY: the caller's promise.
-        unsafe { bf16_dot::largest(&m, rows, cols) < 0x7c00 }
-    };
-    numbers(&job.a, job.m, job.k) && numbers(&job.b, job.k, job.n)
+/// They are there, and f16.
+unsafe fn finite(m: &Matrix<*const u8>, rows: usize, cols: usize) -> bool {
+    let (m, rows, cols) = if m.row == 2 { (m.transposed(), cols, rows) } else { (*m, rows, cols) };
+    // SAFETY: the caller's promise.
+    unsafe { bf16_dot::largest(&m, rows, cols) < 0x7c00 }
 }
 
 /// Computes the product.

@@ -51,6 +51,8 @@ struct Job {
     m: usize,
     n: usize,
     k: usize,
+    /// Rows, columns and steps of the product that this one is a part of: what decides in which order it rounds.
+    part_of: [usize; 3],
     d: Matrix<*mut u8>,
     /// A null pointer starts at zero.
     start: Matrix<*const u8>,
@@ -79,7 +81,16 @@ impl Job {
         let start = self.start.transposed();
         let (a, b) = (self.b.transposed(), self.a.transposed());
         let launch_invariant = (self.launch_invariant.1, self.launch_invariant.0);
-        Job { m: self.n, n: self.m, d: self.d.transposed(), start, a, b, launch_invariant, ..self }
+        let [m, n, k] = self.part_of;
+        Job { m: self.n, n: self.m, part_of: [n, m, k], d: self.d.transposed(), start, a, b, launch_invariant, ..self }
+    }
+
+    /// The results from (i, j) on, so many rows and columns of them.
+    fn part(self, (i, m): (usize, usize), (j, n): (usize, usize)) -> Job {
+        let d = Matrix { at: plain::at_mut(&self.d, i, j), ..self.d };
+        let at = if self.start.at.is_null() { self.start.at } else { plain::at(&self.start, i, j) };
+        let (a, b) = (panels::shifted(self.a, i, 0), panels::shifted(self.b, 0, j));
+        Job { m, n, d, start: Matrix { at, ..self.start }, a, b, ..self }
     }
 }
 
@@ -129,10 +140,11 @@ pub fn types(ab: DType, d: DType, start: DType, units: Units, launch_invariant: 
 }
 
 /// Number of the routine's parameters.
-pub const PARAMS: usize = 17;
+pub const PARAMS: usize = 20;
 
 /// The routine: m, n, k; addresses of d, start (0 for zero), a, b; bytes from row to row and from column to column of
-/// each; the types ([`types`]); the address of [`scratch`] bytes.
+/// each; the types ([`types`]); the address of [`scratch`] bytes; rows, columns and steps of the product that it is a
+/// part of, from which the order of its roundings is chosen.
 ///
 /// # Safety
 /// The matrices are in memory; `a` and `b` do not overlap `d`, and `start` is `d` or does not overlap it. What is said
@@ -156,6 +168,9 @@ pub(super) unsafe extern "C" fn product(
     b_col: i64,
     types: i64,
     scratch: *mut u8,
+    all_m: i64,
+    all_n: i64,
+    all_k: i64,
 ) {
     let size = |n: i64| usize::try_from(n).unwrap_or(0);
     let (m, n, k) = (size(m), size(n), size(k));
@@ -168,6 +183,7 @@ pub(super) unsafe extern "C" fn product(
         m,
         n,
         k,
+        part_of: [all_m, all_n, all_k].map(size),
         d: Matrix { at: d, row: d_row as isize, col: d_col as isize },
         start: Matrix { at: start, row: start_row as isize, col: start_col as isize },
         a: Matrix { at: a, row: a_row as isize, col: a_col as isize },
@@ -200,7 +216,7 @@ unsafe fn fast(job: Job) -> bool {
         if fits(if job.ab == DType::I8 { DType::I32 } else { DType::F32 })
             && let Some(way) = amx_tiles::way(&job)
         {
-            amx_tiles::product(&plain::with_rows_of_start(job), way);
+            amx_tiles::numbers(plain::with_rows_of_start(job), way);
             return true;
         }
     }

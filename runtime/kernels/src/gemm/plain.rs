@@ -59,7 +59,7 @@ pub(super) fn at(m: &Matrix<*const u8>, i: usize, j: usize) -> *const u8 {
     m.at.wrapping_offset(i as isize * m.row + j as isize * m.col)
 }
 
-fn at_mut(m: &Matrix<*mut u8>, i: usize, j: usize) -> *mut u8 {
+pub(super) fn at_mut(m: &Matrix<*mut u8>, i: usize, j: usize) -> *mut u8 {
     m.at.wrapping_offset(i as isize * m.row + j as isize * m.col)
 }
 

@@ -66,6 +66,7 @@ fn check(shape: (usize, usize, usize), ab: DType, orders: [u32; 4], start: u32, 
             m,
             n,
             k,
+            part_of: [m, n, k],
             d,
             start,
             a: a.matrix(),
@@ -174,6 +175,7 @@ unsafe fn whole(j: Job) {
     let (d, s, a, b) = (j.d, j.start, j.a, j.b);
     // SAFETY: the caller's promise.
     unsafe {
+        let [all_m, all_n, all_k] = j.part_of.map(|size| size as i64);
         product(
             j.m as i64,
             j.n as i64,
@@ -192,6 +194,9 @@ unsafe fn whole(j: Job) {
             b.col as i64,
             types,
             j.scratch,
+            all_m,
+            all_n,
+            all_k,
         );
     }
 }
@@ -254,6 +259,7 @@ fn slabs_and_panels_share() {
             m,
             n,
             k,
+            part_of: [m, n, k],
             d: Matrix { at: d.as_mut_ptr().cast(), row: 4 * n as isize, col: 4 },
             start: Matrix { at: std::ptr::null(), row: 0, col: 0 },
             a: a.matrix(),
@@ -365,6 +371,7 @@ fn small_bf16() {
                     m,
                     n,
                     k,
+                    part_of: [m, n, k],
                     d: Matrix { at: d.as_mut_ptr().cast(), row: 4 * n as isize, col: 4 },
                     start: Matrix { at: start, row: 4 * n as isize, col: 4 },
                     a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
@@ -462,6 +469,7 @@ fn any_bits_on_the_matrix_unit() {
             m,
             n: cols,
             k,
+            part_of: [m, cols, k],
             d: Matrix { at: d.as_mut_ptr().cast(), row: words, col: 4 },
             start: Matrix { at: starts.as_ptr().cast(), row: words, col: 4 },
             a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
@@ -518,6 +526,7 @@ fn halves_on_the_matrix_unit() {
                     m,
                     n: cols,
                     k,
+                    part_of: [m, cols, k],
                     d: to,
                     start,
                     a,
@@ -551,48 +560,124 @@ fn halves_on_the_matrix_unit() {
     }
 }
 
-/// f16 that are no numbers are not taken apart.
+/// f16 that are no numbers are not taken apart: elements of their rows and columns are computed step by step, all
+/// others have the bits that they have without them. A product may begin at its own results.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn infinite_f16() {
     let (m, n, k) = (80, 96, 80);
     let mut room = room();
     let scratch = room_of(&mut room);
-    for (at, what) in [(None, 0), (Some(77), 0x7c00), (Some(6000), 0xfc00), (Some(5), 0x7e00u16)] {
-        let mut a = vec![0x3c00u16; m * k];
-        let b = vec![0x3555u16; k * n];
-        if let Some(at) = at {
-            a[at] = what;
+    let [a, b] = [(m, k, 3), (k, n, 5)].map(|(rows, cols, seed)| Held::new(DType::F16, rows, cols, 0, seed));
+    let starts = Held::new(DType::F32, m, n, 0, 7);
+    let put = |held: &Held, (row, col): (usize, usize), bits: u16| {
+        let (mut held, at) = (held.clone(), row * held.row as usize + col * held.col as usize);
+        held.bytes[at..at + 2].copy_from_slice(&bits.to_le_bytes());
+        held
+    };
+    let run = |a: &Held, b: &Held, exact: bool| {
+        let mut d = starts.clone();
+        let to = Matrix { at: d.bytes.as_mut_ptr(), row: d.row, col: d.col };
+        let job = Job {
+            m,
+            n,
+            k,
+            part_of: [m, n, k],
+            d: to,
+            start: Matrix { at: to.at.cast_const(), row: d.row, col: d.col },
+            a: a.matrix(),
+            b: b.matrix(),
+            ab: DType::F16,
+            d_ty: DType::F32,
+            start_ty: DType::F32,
+            exact,
+            launch_invariant: (false, false),
+            scratch,
+        };
+        // SAFETY: the buffers hold the matrices.
+        unsafe {
+            if !fast(job) {
+                plain::product(&job);
+            }
         }
-        let run = |exact: bool| {
+        let element = |at: usize| plain::at(&d.matrix(), at / n, at % n);
+        // SAFETY: the buffer holds the matrix.
+        (0..m * n).map(|at| unsafe { plain::float(DType::F32, element(at)) }).collect::<Vec<f32>>()
+    };
+    let finite = run(&a, &b, false);
+    for bits in [0x7c00, 0xfc00, 0x7e00u16] {
+        let rows = put(&put(&put(&a, (0, 77), bits), (41, 3), bits), (42, 0), bits);
+        let columns = put(&put(&b, (79, 95), bits), (7, 13), bits);
+        for (a, b, rows, columns) in
+            [(&rows, &b, true, false), (&a, &columns, false, true), (&rows, &columns, true, true)]
+        {
+            let (got, exact) = (run(a, b, false), run(a, b, true));
+            for (at, got) in got.into_iter().enumerate() {
+                let (i, j) = (at / n, at % n);
+                let step_by_step = rows && [0, 41, 42].contains(&i) || columns && [13, 95].contains(&j);
+                let want = if step_by_step { exact[at] } else { finite[at] };
+                let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
+                assert!(same, "{bits:x}, ({i}, {j}): {got} and {want}");
+            }
+        }
+    }
+}
+
+/// A product that is cut into parts, in rows and columns, down to single ones, and between steps of 32, has the bits of
+/// the whole.
+#[test]
+fn parts_round_as_the_whole() {
+    let mut room = room();
+    let scratch = room_of(&mut room);
+    for (ab, (m, n, k)) in [
+        (DType::BF16, (65, 65, 65)),
+        (DType::BF16, (17, 129, 33)),
+        (DType::BF16, (9, 40, 100)),
+        (DType::F16, (65, 129, 97)),
+        (DType::F16, (128, 70, 64)),
+        (DType::F16, (40, 40, 40)),
+    ] {
+        let (a, b) = (Held::new(ab, m, k, 0, 3), Held::new(ab, k, n, 0, 5));
+        let run = |rows: &[usize], columns: &[usize], steps: &[usize]| {
             let mut d = vec![0f32; m * n];
-            let none = Matrix { at: std::ptr::null(), row: 0, col: 0 };
+            let to = Matrix { at: d.as_mut_ptr().cast::<u8>(), row: 4 * n as isize, col: 4 };
+            let held = Matrix { at: to.at.cast_const(), row: to.row, col: to.col };
             let job = Job {
                 m,
                 n,
                 k,
-                d: Matrix { at: d.as_mut_ptr().cast(), row: 4 * n as isize, col: 4 },
-                start: none,
-                a: Matrix { at: a.as_ptr().cast(), row: 2 * k as isize, col: 2 },
-                b: Matrix { at: b.as_ptr().cast(), row: 2 * n as isize, col: 2 },
-                ab: DType::F16,
+                part_of: [m, n, k],
+                d: to,
+                start: held,
+                a: a.matrix(),
+                b: b.matrix(),
+                ab,
                 d_ty: DType::F32,
                 start_ty: DType::F32,
-                exact,
+                exact: false,
                 launch_invariant: (false, false),
                 scratch,
             };
-            // SAFETY: the buffers hold the matrices.
-            unsafe {
-                assert!(exact || !ptoc_exec::matrix::unit().bf16 || amx_tiles::way(&job).is_some() == at.is_none());
-                if !fast(job) {
-                    plain::product(&job);
+            for p in steps.windows(2) {
+                for i in rows.windows(2) {
+                    for j in columns.windows(2) {
+                        let part = job.part((i[0], i[1] - i[0]), (j[0], j[1] - j[0]));
+                        let (a, b) = (panels::shifted(part.a, 0, p[0]), panels::shifted(part.b, p[0], 0));
+                        let part = Job { k: p[1] - p[0], a, b, ..part };
+                        // SAFETY: the buffers hold the matrices.
+                        unsafe {
+                            if !fast(part) {
+                                plain::product(&part);
+                            }
+                        }
+                    }
                 }
             }
-            d
+            d.into_iter().map(f32::to_bits).collect::<Vec<u32>>()
         };
-        for (x, y) in run(true).into_iter().zip(run(false)) {
-            assert!(x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= 1e-4, "{x} and {y}");
-        }
+        let whole = run(&[0, m], &[0, n], &[0, k]);
+        assert_eq!(run(&[0, 8, m], &[0, 32, n], &[0, k]), whole, "{m} x {n} x {k}, four parts");
+        assert_eq!(run(&[0, 1, m - 1, m], &[0, 1, n], &[0, k]), whole, "{m} x {n} x {k}, single rows");
+        assert_eq!(run(&[0, m], &[0, n - 1, n], &[0, 32, k]), whole, "{m} x {n} x {k}, parts of k");
     }
 }

@@ -54,6 +54,7 @@ const EVERYTHING: &str = concat!(
   }
   contract f32 (r0, r1, r2), d f16 t1[r0] (64, 2), start zero, a s0[r0] (16, 4), b s1[r0] (32, 4)
   contract i32 (r0, r1, r2), d i32 t1[r0] (64, 4), start i16 t0[r1] (0, 2), a s0[r0] (16, 4), b s1[r0] (32, 4)
+  contract bf16 (r0, r1, r2), d f32 t1[r0] (64, 4), start zero, a s0[r0] (16, 2), b s1[r0] (32, 2), part of (r2, r0, r1)
   reduce max_u i32 (r0, r1), d t1[r0] 4, a s0[r1] (64, 4)
   r27: i64 = gather clamp i16 (r0, r1), d s1[r0] (64, 2), from t0[r0] r1, by unsigned s0[r1] (64, 4)
 "#,

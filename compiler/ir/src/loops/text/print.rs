@@ -300,6 +300,9 @@ impl Printer {
         }
         put!(self, ", a {} {}", address(&c.a), pair(c.a_strides));
         put!(self, ", b {} {}", address(&c.b), pair(c.b_strides));
+        if let Some([m, n, k]) = c.part_of {
+            put!(self, ", part of ({m}, {n}, {k})");
+        }
     }
 
     fn reduce(&mut self, r: &Reduce) {

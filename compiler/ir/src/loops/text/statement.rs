@@ -342,7 +342,13 @@ impl Parser<'_> {
         self.expect("b")?;
         let b = self.addr()?;
         let b_strides = self.strides()?;
-        let contract = Contract { m, n, k, d, d_strides, d_ty, start, a, a_strides, b, b_strides, ab_ty };
+        let mut part_of = None;
+        if self.take(",") {
+            ["part", "of", "("].into_iter().try_for_each(|token| self.expect(token))?;
+            part_of = Some(self.regs()?);
+            self.expect(")")?;
+        }
+        let contract = Contract { m, n, k, d, d_strides, d_ty, start, a, a_strides, b, b_strides, ab_ty, part_of };
         Ok(Op::Contract(Box::new(contract)))
     }
 
