@@ -167,7 +167,7 @@ pub fn compile_or_load(
         let needs = needs(options.vectors);
         let message = format!("this machine has no {bits}-bit vectors: they need {needs}");
         return Err(Diagnostic::global(codes::HOST_NOT_SUPPORTED, message)
-            .with_help("`--vectors auto` takes the widest that there are"));
+            .with_help("`--vectors auto` takes the widest that there are; `ptoc build` writes code for all of them"));
     }
     let vectors = options.vectors != Vectors::None && host.vectors;
     let wide = isa(options.vectors).filter(|_| host.optimised.default_call_conv() == CallConv::SystemV);

@@ -681,10 +681,10 @@ fn parse_file(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {
+    let most = ptoc_exec::Pool::most_threads();
     match text.parse::<usize>() {
-        Ok(n) if n <= 1024 => Ok(n),
-        Ok(_) => Err("at most 1024".into()),
-        Err(e) => Err(e.to_string()),
+        Ok(n) if n <= most => Ok(n),
+        _ => Err(format!("it is a number from 0 (one a core) to {most}")),
     }
 }
 

@@ -240,11 +240,16 @@ impl Pool {
         *CORES.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
     }
 
+    /// Threads of a launch at most: 512, or one a core where there are more.
+    pub fn most_threads() -> usize {
+        MOST_THREADS.max(Pool::default_threads())
+    }
+
     /// Runs `work` on the caller and on up to `threads - 1` workers at once, and waits for all of them. `work` must
     /// be complete when it ran once: there may be fewer workers than asked for, and none while another launch holds
     /// them.
     pub fn run(&self, threads: usize, work: &(dyn Fn() + Sync)) {
-        let threads = threads.min(MOST_THREADS.max(Pool::default_threads()));
+        let threads = threads.min(Pool::most_threads());
         let Ok(mut workers) = self.workers.try_lock() else { return work() };
         while workers.len() + 1 < threads {
             let shared = self.shared.clone();

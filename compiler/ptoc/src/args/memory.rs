@@ -27,7 +27,7 @@ pub struct SimArgs {
     #[arg(long)]
     pub json: bool,
     /// Threads on which channels are simulated, with the same results (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = super::parse_threads)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads, allow_negative_numbers = true)]
     pub threads: usize,
     /// Write one page with timeline, rows, roofline, attribution and energy
     #[arg(long, value_name = "F", value_hint = ValueHint::FilePath)]
@@ -74,7 +74,7 @@ pub struct DramArgs {
     #[arg(long, value_name = "LAYOUT")]
     pub map: Option<String>,
     /// Threads for devices of several channels (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads, allow_negative_numbers = true)]
     pub threads: usize,
     /// Write the commands as JSON: `[[tick,"CMD",bankgroup,bank,row,column],...]`
     #[arg(long, value_name = "F.json", value_hint = ValueHint::FilePath, conflicts_with = "check_trace")]

@@ -21,7 +21,7 @@ pub struct LaunchArgs {
     #[arg(long, value_parser = OneBackend, value_name = "BACKEND")]
     pub backend: Option<BackendRef>,
     /// Threads (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads, allow_negative_numbers = true)]
     pub threads: usize,
     /// Bits of the vectors in machine code: auto, 128, 256 or 512
     #[arg(long, value_name = "BITS", default_value = "auto", value_parser = parse_vectors)]

@@ -50,7 +50,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "SEED")]
     pub random: Option<u64>,
     /// Threads (0: one a core)
-    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_threads, allow_negative_numbers = true)]
     pub threads: usize,
     /// Simulate the time of units in memory alone: nothing is computed, inputs are not needed, and there are no results
     #[arg(long, conflicts_with_all = ["input", "output", "expect", "verify", "random", "sanitize", "schedule"])]

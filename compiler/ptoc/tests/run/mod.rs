@@ -34,6 +34,17 @@ fn conversions_to_floats_of_8_bits_are_verified() {
     }
 }
 
+/// A number of threads that no launch has, negative ones too, is an error that says which there are.
+#[test]
+fn numbers_of_threads() {
+    let s = Sandbox::new();
+    s.file("add.tile", ADD);
+    for threads in ["-1", "100000", "1e3", "99999999999999999999"] {
+        let shown = s.run(&format!("run add.tile --random 1 --threads {threads}"));
+        assert!(!shown.contains("exit 0") && shown.contains("it is a number from 0 (one a core) to"), "{shown}");
+    }
+}
+
 /// Equations between expressions, conditions and tolerances of a clause: what fails, and what holds.
 #[test]
 fn clauses_of_several_elements() {
