@@ -9,7 +9,7 @@ use ptoc_isa::{Loc, Target};
 use ptoc_placement::memories;
 use std::borrow::Cow;
 
-/// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out, and for images
+/// The target as this kernel sees it ([`memories::seen_by`]), with room for tiles that fusion leaves out and for images
 /// that are unfolded from where they lie in global memory.
 pub fn seen_by<'t>(kernel: &Kernel, target: &'t Target) -> Cow<'t, Target> {
     let seen = memories::seen_by(kernel, target);
