@@ -23,6 +23,11 @@ pub(crate) fn row_view(of: &TileBuf) -> Option<TileBuf> {
     Some(TileBuf { rows: of.cols, cols: of.rows, valid, blayout: Major::Row, ..of.clone() })
 }
 
+/// Whether a type is that of a tile's row-major view, in either spelling.
+fn is_row_view(of: &TileBuf, view: &TileBuf) -> bool {
+    row_view(of).is_some_and(|row| row == TileBuf { short: row.short, ..view.clone() })
+}
+
 /// The tiles of an operation that computes element by element, if all of them have the same rows and columns and pass
 /// `fits`.
 fn tiles_of<'o>(op: &'o Op, fits: &dyn Fn(&Operand, &TileBuf) -> bool) -> Option<Vec<&'o Operand>> {
@@ -95,7 +100,7 @@ impl Views {
             if let ("pto.treshape", [src], [result], [ty]) =
                 (op.row.name, &op.operands[..], &op.results[..], &op.result_types[..])
                 && let (Some(Type::TileBuf(of)), Type::TileBuf(view)) = (src.ty.as_ref().map(|t| &t.ty), &ty.ty)
-                && row_view(of).is_some_and(|row| row == TileBuf { short: row.short, ..(**view).clone() })
+                && is_row_view(of, view)
             {
                 self.columns.insert(result.name.clone(), (src.clone(), (**of).clone()));
             }
@@ -120,8 +125,10 @@ impl Views {
         let ([of], [row], [view]) = (&column.results[..], &row.results[..], &bound.results[..]) else { return };
         let ([of_ty], [view_ty]) = (&column.result_types[..], &bound.result_types[..]) else { return };
         let (Type::TileBuf(column_ty), Type::TileBuf(ty)) = (&of_ty.ty, &view_ty.ty) else { return };
-        let fits = row_view(column_ty).is_some_and(|row| row == TileBuf { short: row.short, ..(**ty).clone() });
-        if fits && at(column) == at(bound) && name(bound, "tile").is_some_and(|tile| tile.name == row.name) {
+        if is_row_view(column_ty, ty)
+            && at(column) == at(bound)
+            && name(bound, "tile").is_some_and(|tile| tile.name == row.name)
+        {
             let value = Value { name: of.name.clone(), index: None, span: bound.span };
             let column = Operand { slot: "src", value, ty: Some(of_ty.clone()) };
             self.columns.insert(view.name.clone(), (column, (**column_ty).clone()));
@@ -158,11 +165,9 @@ impl Views {
         if op.row.name == "pto.tassign" {
             return self.allocated.get(&op.operand("tile")?.value.name).cloned();
         }
-        let sizes = |n: usize| match op.attr("sizes").and_then(|a| a.value.as_ref()) {
-            Some(crate::attr::AttrValue::Array(sizes)) => sizes.get(n)?.int().and_then(|n| i64::try_from(n).ok()),
-            _ => None,
-        };
-        let of = |n: usize, slot: &str, extent: Extent| match (op.operand(slot), extent.or_else(|| sizes(n))) {
+        let sizes = op.sizes();
+        let size = |n: usize| sizes.get(n).copied().flatten();
+        let of = |n: usize, slot: &str, extent: Extent| match (op.operand(slot), extent.or_else(|| size(n))) {
             (Some(operand), _) => Some(self.bound(&operand.value.name)),
             (None, extent) => extent.map(Bound::Number),
         };

@@ -1,10 +1,10 @@
 //! The syntax tree: MLIR's generic structure. What an operation is stands in its name and its row of
 //! [`crate::ops`], not in the shape of the node.
 
-use crate::attr::{Attr, Source};
+use crate::attr::{Attr, AttrValue, Source};
 use crate::lexer::Word;
 use crate::ops::Op as Row;
-use crate::types::Typed;
+use crate::types::{Extent, Typed};
 use ptoc_diagnostics::Span;
 
 /// Greatest depth of regions, of attributes and of modules.
@@ -175,6 +175,14 @@ impl Op {
     /// All operands in that slot.
     pub fn operands_of<'a>(&'a self, slot: &'a str) -> impl Iterator<Item = &'a Operand> {
         self.operands.iter().filter(move |o| o.slot == slot)
+    }
+
+    /// Rows and columns of a part, as its attribute `sizes` says them; `None` of one that is none.
+    pub fn sizes(&self) -> Vec<Extent> {
+        match self.attr("sizes").and_then(|a| a.value.as_ref()) {
+            Some(AttrValue::Array(list)) => list.iter().map(|v| v.int().and_then(|n| i64::try_from(n).ok())).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// The attribute of that name.

@@ -340,10 +340,7 @@ pub(crate) fn part_valid(of: &TileBuf, (rows, cols): (i64, i64), offsets: &[Exte
 
 /// The type of a part of a tile, all of which is valid.
 fn subset(op: &Op, ty: Type) -> Type {
-    let sizes: Vec<Extent> = match op.attr("sizes").and_then(|a| a.value.as_ref()) {
-        Some(AttrValue::Array(list)) => list.iter().map(|v| v.int().and_then(|n| i64::try_from(n).ok())).collect(),
-        _ => Vec::new(),
-    };
+    let sizes = op.sizes();
     match (ty, &sizes[..]) {
         (Type::TileBuf(tile), [Some(rows), Some(cols)]) => {
             Type::TileBuf(Box::new(TileBuf { rows: *rows, cols: *cols, valid: (Some(*rows), Some(*cols)), ..*tile }))

@@ -23,10 +23,7 @@ impl Code<'_> {
     pub(super) fn gather_window(&mut self, ring: usize) -> Option<()> {
         // Nobody is ahead of the thread that issues copies, which has waited for every slot until here.
         self.meet();
-        let (to, full, free) = self.slot(ring);
-        let [_, phase] = self.state(ring);
-        let parity = self.u32(Arith::Xor, phase, 1);
-        self.b.mbarrier_wait(free, parity);
+        let (to, full) = self.free_slot(ring);
         let (lines, parts, part) = (self.rings[ring].lines, self.rings[ring].parts, self.rings[ring].part);
         for n in 0..parts {
             let to = self.u32(Arith::Add, to, n * part);
@@ -43,10 +40,7 @@ impl Code<'_> {
     /// under way when it goes on, and the barrier of the slot counts each thread twice, when it has stored what it
     /// brings by elements, and when its vectors are there.
     pub(super) fn gather_listed(&mut self, ring: usize) -> Option<()> {
-        let (to, full, free) = self.slot(ring);
-        let [_, phase] = self.state(ring);
-        let parity = self.u32(Arith::Xor, phase, 1);
-        self.b.mbarrier_wait(free, parity);
+        let (to, full) = self.free_slot(ring);
         let (parts, part) = (self.rings[ring].parts, self.rings[ring].part);
         let plan = self.plan;
         for n in 0..parts {

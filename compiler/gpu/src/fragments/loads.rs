@@ -168,12 +168,18 @@ impl Code<'_> {
         Some(())
     }
 
-    /// The bulk copies of a window, or of its pages.
-    pub(super) fn copy_window(&mut self, ring: usize) -> Option<()> {
-        let (_, full, free) = self.slot(ring);
+    /// The slot at hand and its barrier, when consumers have done with what was in it.
+    pub(super) fn free_slot(&mut self, ring: usize) -> (VReg, Address) {
+        let (to, full, free) = self.slot(ring);
         let [_, phase] = self.state(ring);
         let parity = self.u32(Arith::Xor, phase, 1);
         self.b.mbarrier_wait(free, parity);
+        (to, full)
+    }
+
+    /// The bulk copies of a window, or of its pages.
+    pub(super) fn copy_window(&mut self, ring: usize) -> Option<()> {
+        let (_, full) = self.free_slot(ring);
         let load = &self.plan.loads[ring];
         let [column, row] = [self.coordinate(&load.at[0])?, self.coordinate(&load.at[1])?];
         if let OperandSource::Pages(pages) = &load.source {

@@ -11,10 +11,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The function with a `make_tensor_view` for each binding of a view to a pointer; `None` if it has none. What has no
 /// result binds the view itself, from there to the end of the block that makes it.
 pub(super) fn remade(f: &Function) -> Option<Function> {
+    if !f.body.as_ref().is_some_and(binds) {
+        return None;
+    }
     let mut made = f.clone();
     let mut rewriter = Rewriter { fresh: Fresh::of(f), ..Rewriter::default() };
     rewriter.region(made.body.as_mut()?);
     rewriter.changed.then_some(made)
+}
+
+/// Whether something is bound in a block.
+fn binds(region: &Region) -> bool {
+    region.ops.iter().any(|op| op.row.name == "pto.tassign" || op.regions.iter().any(binds))
 }
 
 #[derive(Default)]

@@ -1,11 +1,12 @@
 //! What PTOAS's verifier asks of single operations by target: orders of elements, their types, shapes. A row of
 //! `ops/constraints.txt` says it of each operation.
 
+use super::contracts::{differ, tile, type_in};
 use super::{Res, err};
 use crate::ops::Form;
 use crate::tree::Op;
-use crate::types::{Extent, LOCS, Major, TileBuf, Type};
-use ptoc_diagnostics::{Diagnostic, codes, list};
+use crate::types::{Major, TileBuf, Type, loc_word};
+use ptoc_diagnostics::{Diagnostic, Span, codes, list};
 use ptoc_isa::Loc;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
@@ -109,21 +110,20 @@ impl<'o> Asked<'o> {
     }
 
     fn ty(&self, slot: &str) -> Option<&'o Type> {
-        let at = self.op.operands.iter().position(|o| o.slot == slot)?;
-        self.types.get(at)?.as_ref()
+        type_in(self.op, self.types, slot)
     }
 
     fn tile(&self, slot: &str) -> Option<&'o TileBuf> {
-        match self.ty(slot)? {
-            Type::TileBuf(tile) => Some(tile),
-            _ => None,
-        }
+        tile(self.op, self.types, slot)
     }
 
-    /// An error at the operand in a slot, or at the operation.
+    /// The place of the operand in a slot, or of the operation's name.
+    fn span(&self, slot: &str) -> Span {
+        self.op.operand(slot).map_or(self.op.name_span, |o| o.value.span)
+    }
+
     fn wrong(&self, slot: &str, message: String) -> Res<()> {
-        let span = self.op.operand(slot).map_or(self.op.name_span, |o| o.value.span);
-        err(codes::PTO_TYPE, span, message)
+        err(codes::PTO_TYPE, self.span(slot), message)
     }
 
     fn clause(&self, clause: &Clause) -> Res<()> {
@@ -153,7 +153,6 @@ impl<'o> Asked<'o> {
             "shape" => {
                 let mut tiles = slots().filter_map(|s| Some((s, self.tile(s)?)));
                 let Some((first, a)) = tiles.next() else { return Ok(()) };
-                let differ = |a: Extent, b: Extent| a.zip(b).is_some_and(|(a, b)| a != b);
                 match tiles.find(|(_, b)| differ(a.valid.0, b.valid.0) || differ(a.valid.1, b.valid.1)) {
                     Some((slot, _)) => {
                         self.wrong(slot, format!("as much has to be valid of `{slot}` of `{name}` as of `{first}`"))
@@ -204,8 +203,7 @@ impl<'o> Asked<'o> {
             return Ok(());
         };
         let message = format!("`{slot}` of `{}` has to be row-major", self.op.row.name);
-        let span = self.op.operand(slot).map_or(self.op.name_span, |o| o.value.span);
-        let d = Diagnostic::error(codes::PTO_TYPE, span, message)
+        let d = Diagnostic::error(codes::PTO_TYPE, self.span(slot), message)
             .with_label(format!("this is a `{}`", Type::TileBuf(Box::new(tile.clone()))));
         Err(Box::new(match crate::row_views::row_view(tile) {
             Some(row) => {
@@ -239,7 +237,7 @@ impl<'o> Asked<'o> {
 
     fn moves(&self, pairs: &[&str]) -> Res<()> {
         let (Some(src), Some(dst)) = (self.tile("src"), self.tile("dst")) else { return Ok(()) };
-        let word = |loc: Loc| LOCS.iter().find(|(_, l)| *l == loc).map_or("gm", |(word, _)| *word);
+        let word = |loc: Loc| loc_word(loc).unwrap_or("gm");
         let (from, to) = (word(src.loc), word(dst.loc));
         if pairs.iter().any(|pair| pair.split_once('>') == Some((from, to))) {
             return Ok(());

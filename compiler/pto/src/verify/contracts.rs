@@ -30,13 +30,13 @@ fn place(op: &Op, slot: &str) -> Span {
 }
 
 /// The type of the operand in a slot, as far as it is known.
-fn type_in<'t>(op: &Op, types: &'t [Option<Type>], slot: &str) -> Option<&'t Type> {
+pub(super) fn type_in<'t>(op: &Op, types: &'t [Option<Type>], slot: &str) -> Option<&'t Type> {
     let at = op.operands.iter().position(|o| o.slot == slot)?;
     types.get(at)?.as_ref()
 }
 
 /// The tile in a slot.
-fn tile<'t>(op: &Op, types: &'t [Option<Type>], slot: &str) -> Option<&'t TileBuf> {
+pub(super) fn tile<'t>(op: &Op, types: &'t [Option<Type>], slot: &str) -> Option<&'t TileBuf> {
     match type_in(op, types, slot)? {
         Type::TileBuf(tile) => Some(tile),
         _ => None,
@@ -44,7 +44,7 @@ fn tile<'t>(op: &Op, types: &'t [Option<Type>], slot: &str) -> Option<&'t TileBu
 }
 
 /// Two extents that are known and differ.
-fn differ(a: Extent, b: Extent) -> bool {
+pub(super) fn differ(a: Extent, b: Extent) -> bool {
     a.zip(b).is_some_and(|(a, b)| a != b)
 }
 

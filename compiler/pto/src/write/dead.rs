@@ -256,7 +256,8 @@ pub(super) fn renumber(ops: &mut [Op]) {
     ops.iter_mut().for_each(|op| rename(op, &numbers.names));
 }
 
-fn is_number(name: &str) -> bool {
+/// Whether a value has a number for a name.
+pub(super) fn is_number(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_digit())
 }
 

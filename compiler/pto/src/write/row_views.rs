@@ -2,7 +2,7 @@
 //! ([`crate::row_views`]).
 
 use super::Writer;
-use crate::attr::AttrValue;
+use super::dead::is_number;
 use crate::lexer::Word;
 use crate::row_views::{columns_of, row_view};
 use crate::tree::Op;
@@ -41,7 +41,7 @@ impl Writer<'_> {
                 let Some(Type::TileBuf(column)) = operand.ty.as_ref().map(|t| &t.ty) else { continue };
                 let of = &operand.value.name;
                 let Some(ty) = row_view(column).filter(|_| !views.of.contains_key(of)) else { continue };
-                let name = match of.bytes().all(|b| b.is_ascii_digit()) {
+                let name = match is_number(of) {
                     true => self.names.number(),
                     false => self.names.give(&format!("{of}_row")),
                 };
@@ -100,17 +100,14 @@ impl Writer<'_> {
                 None => return,
             },
         };
-        let sizes = |n: usize| match op.attr("sizes").and_then(|a| a.value.as_ref()) {
-            Some(AttrValue::Array(sizes)) => sizes.get(n)?.int().and_then(|n| i64::try_from(n).ok()),
-            _ => None,
-        };
+        let sizes = op.sizes();
         if row_view(&column).is_none_or(|row| row.valid != (None, None)) {
             views.of.get(&result).into_iter().for_each(|view| self.row_view(&result, view));
             return;
         }
         let mut bound = |n: usize, slot: &'static str, extent: Extent| match typed(slot) {
             Some(name) => Some(name),
-            None => extent.or_else(|| sizes(n)).map(|n| self.index(n)),
+            None => extent.or_else(|| sizes.get(n).copied().flatten()).map(|n| self.index(n)),
         };
         let own = bound(0, "valid_row", column.valid.0).zip(bound(1, "valid_col", column.valid.1));
         // A tile that is bound to another address is valid as the first is.

@@ -137,7 +137,7 @@ impl Writer<'_> {
                 return unsaid(data.span, format!("`{}` without an address", data.name));
             };
             let at = addresses.get(element as usize).copied().unwrap_or_default();
-            given.push(("addr", self.address_of(at), None));
+            given.push(("addr", self.i64(at.into()), None));
         }
         if moving {
             ty.valid = (None, None);
@@ -299,7 +299,7 @@ impl Writer<'_> {
                     valid = vec![("valid_row", self.value(rows)?), ("valid_col", cols)];
                 }
                 let addr = self.address(addresses, element)?;
-                let last = self.address_of(addresses.last().copied().unwrap_or_default());
+                let last = self.i64(addresses.last().copied().unwrap_or_default().into());
                 let mut given = vec![("addr", last, None)];
                 given.extend(valid.into_iter().map(|(slot, value)| (slot, value, None)));
                 let (op, number) = (self.op("pto.alloc_tile", given), self.names.number());
@@ -319,15 +319,15 @@ impl Writer<'_> {
         }
     }
 
-    fn address_of(&mut self, at: u64) -> Word {
+    /// A number of type `i64`, as addresses are.
+    fn i64(&mut self, n: i128) -> Word {
         let i64 = Type::Element(Word::new_static("i64"));
-        self.constant(AttrValue::Int(i128::from(at), Some(i64.clone())), &i64)
+        self.constant(AttrValue::Int(n, Some(i64.clone())), &i64)
     }
 
     /// The address with a number, of these: a sum where they are equally far apart, else a choice.
     fn address(&mut self, addresses: &[u64], element: Value) -> Res<Word> {
         let i64 = Type::Element(Word::new_static("i64"));
-        let at = |w: &mut Self, n: i128| w.constant(AttrValue::Int(n, Some(i64.clone())), &i64);
         let steps: Vec<i128> = addresses.windows(2).map(|w| i128::from(w[1]) - i128::from(w[0])).collect();
         let first = addresses.first().copied().unwrap_or_default();
         let index = self.value(element)?;
@@ -335,12 +335,12 @@ impl Writer<'_> {
             let cast = self.op("arith.index_cast", vec![("in", index, Some(Type::Index))]);
             let number = self.names.number();
             let number = self.define(cast, number, Some(i64.clone()));
-            let step = at(self, *step);
-            let first = at(self, i128::from(first));
+            let step = self.i64(*step);
+            let first = self.i64(i128::from(first));
             let scaled = self.i64_op("arith.muli", number, step);
             return Ok(self.i64_op("arith.addi", scaled, first));
         }
-        let mut chosen = at(self, i128::from(first));
+        let mut chosen = self.i64(i128::from(first));
         for (n, address) in (1_i64..).zip(addresses.iter().skip(1)) {
             let n = self.index(n);
             let operands = vec![("lhs", index.clone(), Some(Type::Index)), ("rhs", n, Some(Type::Index))];
@@ -348,7 +348,7 @@ impl Writer<'_> {
             is.attrs.push(self.attr("predicate", AttrValue::Other(Word::new_static("eq"))));
             let number = self.names.number();
             let is = self.define(is, number, None);
-            let here = at(self, i128::from(*address));
+            let here = self.i64(i128::from(*address));
             let choice = self.op(
                 "arith.select",
                 vec![("condition", is, None), ("true", here, Some(i64.clone())), ("false", chosen, Some(i64.clone()))],
