@@ -1,7 +1,17 @@
 //! Copies.
 
 use super::LINE;
-use super::strided::write_past_cache;
+use super::strided::{VECTOR, write_past_cache};
+
+/// Bytes of a row that is not of whole lines and is still written past the caches: with fewer, the lines at its ends,
+/// which are written in part, cost more than reading all of them first.
+const LONG: i64 = 512;
+
+/// Whether non-temporal stores pay: rows of whole lines, or long ones that begin at a multiple of a vector.
+fn is_worth(dst: *mut u8, rows: i64, bytes: i64, dst_step: i64) -> bool {
+    let starts = dst as i64 | if rows == 1 { 0 } else { dst_step };
+    (starts | bytes) % LINE as i64 == 0 || starts % VECTOR as i64 == 0 && bytes >= LONG
+}
 
 /// Copies `rows` rows of `bytes` bytes, one after the other. A row of the source may be the very row of the
 /// destination, or overlap another one, unless `non_temporal` is not zero: then nothing overlaps, and what is written
@@ -21,17 +31,16 @@ pub(super) unsafe extern "C" fn copy(
     if rows <= 0 || bytes <= 0 || (dst.cast_const() == src && dst_step == src_step) {
         return;
     }
-    // Whole lines past the caches.
-    if non_temporal != 0 && (dst as i64 | dst_step | bytes) % LINE as i64 == 0 {
+    if non_temporal != 0 && is_worth(dst, rows, bytes, dst_step) {
+        let (rows, bytes) = if dst_step == bytes && src_step == bytes { (1, rows * bytes) } else { (rows, bytes) };
+        let (vectors, rest) = (bytes as usize / VECTOR * VECTOR, bytes as usize % VECTOR);
         for row in 0..rows as isize {
             // SAFETY: row `row` of both is in memory. The destination is an array that nothing reads here, so they are
             // apart.
             unsafe {
-                write_past_cache(
-                    dst.offset(row * dst_step as isize),
-                    src.offset(row * src_step as isize),
-                    bytes as usize,
-                )
+                let (dst, src) = (dst.offset(row * dst_step as isize), src.offset(row * src_step as isize));
+                write_past_cache(dst, src, vectors);
+                std::ptr::copy_nonoverlapping(src.add(vectors), dst.add(vectors), rest);
             };
         }
         return;

@@ -14,7 +14,7 @@ const fn line(size: usize) -> usize {
 }
 
 /// Bytes of the vectors that small tiles are transposed in.
-const VECTOR: usize = 16;
+pub(super) const VECTOR: usize = 16;
 
 /// Matrices of which both span fewer bytes are moved without buffers: all lines of one of them stay in the first cache
 /// while those of the other pass by.

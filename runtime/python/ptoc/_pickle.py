@@ -10,7 +10,7 @@ from ._ptoc import Kernel, Library, load, tile
 
 
 @functools.lru_cache(maxsize=64)
-def library(path: Path, source: str, target: str, backend: str | None, exact: bool | None) -> Library:
+def library(path: Path, source: str, target: str, backend: str | None, exact: bool) -> Library:
     """The library of this text. A module of the standard library is the one of this version."""
     name = str(path)
     if name.startswith("std::"):

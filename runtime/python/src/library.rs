@@ -20,28 +20,22 @@ pub struct Library {
 
 /// Loads a file of kernels, or a module of the standard library (`std::scan`).
 #[pyfunction]
-#[pyo3(signature = (path, *, target = "a2a3", backend = None, exact = None))]
-pub fn load(
-    py: Python<'_>,
-    path: PathBuf,
-    target: &str,
-    backend: Option<String>,
-    exact: Option<bool>,
-) -> PyResult<Library> {
+#[pyo3(signature = (path, *, target = "a2a3", backend = None, exact = false))]
+pub fn load(py: Python<'_>, path: PathBuf, target: &str, backend: Option<String>, exact: bool) -> PyResult<Library> {
     let loaded = crate::forks::detached(py, || library::Library::open(&path));
     Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })
 }
 
 /// Kernels from a text. `name` is what messages call it; imports are looked for beside it.
 #[pyfunction]
-#[pyo3(signature = (source, *, name = "<tile>", target = "a2a3", backend = None, exact = None))]
+#[pyo3(signature = (source, *, name = "<tile>", target = "a2a3", backend = None, exact = false))]
 pub fn tile(
     py: Python<'_>,
     source: String,
     name: &str,
     target: &str,
     backend: Option<String>,
-    exact: Option<bool>,
+    exact: bool,
 ) -> PyResult<Library> {
     let loaded = crate::forks::detached(py, || library::Library::of_text(Path::new(name), source));
     Library::new(py, loaded, Options { target: target.to_owned(), backend, exact })

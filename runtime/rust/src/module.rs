@@ -80,11 +80,11 @@ impl Options {
         self
     }
 
-    /// Whether products of f16 and bf16 have the interpreter's bits, as they have unless this is given, or may be done
-    /// by the processor's matrix unit, within a stated bound.
+    /// Whether products of f16 and bf16 have the interpreter's bits. Unless this is given they do not: they are done by
+    /// the processor's matrix unit where it has one, within a stated bound, as by `ptoc run`.
     #[must_use]
     pub fn exact(mut self, exact: bool) -> Options {
-        self.0.exact = Some(exact);
+        self.0.exact = exact;
         self
     }
 }

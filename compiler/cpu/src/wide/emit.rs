@@ -31,6 +31,8 @@ pub(crate) struct Emitter<'a> {
     pub(crate) pool: Vec<(Home, Label)>,
     /// Pointers whose vectors are written past the caches, by bits.
     pub(crate) non_temporal: u64,
+    /// Such vectors are written in parts of 16 bytes, and need not be aligned otherwise.
+    pub(crate) in_quarters: bool,
     /// Where guards of the turn at hand lead to: groups of its whole steps.
     pub(crate) leaves: Vec<(usize, Label)>,
 }
@@ -241,11 +243,11 @@ impl Emitter<'_> {
             Mask::Tail => (Some(Register::K7), !store),
             Mask::TailHigh => (Some(Register::K6), !store),
         };
-        let code = if op == VOp::Store && mask.is_none() && self.is_non_temporal(ins.place) {
-            VOp::StoreNonTemporal.info()
-        } else {
-            info
-        };
+        let past = op == VOp::Store && mask.is_none() && self.is_non_temporal(ins.place);
+        if let (true, true, [Arg::Memory(to, _), Arg::Reg(from)]) = (past, self.in_quarters, all.as_slice()) {
+            return self.store_quarters(*to, *from);
+        }
+        let code = if past { VOp::StoreNonTemporal.info() } else { info };
         self.raw(code.code(self.isa), &all, ins.imm, mask, zero);
     }
 
@@ -257,6 +259,26 @@ impl Emitter<'_> {
             self.raw(Code::VEX_Vptest_ymm_ymmm256, &[arg, arg], None, None, false);
         }
         self.asm.branch(Code::Jne_rel32_64, leave);
+    }
+
+    /// Non-temporal stores of a vector's quarters (of AVX2 halves), which ask for an alignment of 16 bytes alone. Each
+    /// is rotated to the lowest place, without a register more, and the register is as before in the end.
+    fn store_quarters(&mut self, to: MemoryOperand, from: Register) {
+        let (zmm, lowest) = match self.isa {
+            Isa::Avx512 => (true, Register::XMM0 + (from as u32 - Register::ZMM0 as u32)),
+            Isa::Avx2 => (false, Register::XMM0 + (from as u32 - Register::YMM0 as u32)),
+        };
+        let [store, rotate] = match zmm {
+            true => [Code::EVEX_Vmovntps_m128_xmm, Code::EVEX_Vshuff32x4_zmm_k1z_zmm_zmmm512b32_imm8],
+            false => [Code::VEX_Vmovntps_m128_xmm, Code::VEX_Vperm2f128_ymm_ymm_ymmm256_imm8],
+        };
+        for n in 0..self.isa.bytes() / 16 {
+            let displacement = to.displacement + 16 * i64::from(n);
+            let quarter = MemoryOperand { displacement, displ_size: 8, ..to };
+            self.raw(store, &[Arg::Memory(quarter, false), Arg::Reg(lowest)], None, None, false);
+            // Quarters 1, 2, 3, 0 (and halves 1, 0) are the next 0, 1, 2, 3.
+            self.raw(rotate, &[Arg::Reg(from); 3], Some(if zmm { 0x39 } else { 1 }), None, false);
+        }
     }
 
     /// Whether a whole vector at this place is written past the caches.

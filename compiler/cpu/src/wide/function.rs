@@ -18,6 +18,10 @@ use ptoc_kernels::LINE;
 /// Lanes in whole steps.
 const END: Register = Register::R10;
 
+/// Lanes of a row whose vectors may begin anywhere in a line and still go past the caches: with fewer, its first and
+/// last line, which are written in part, cost more than reading all of them before they are written.
+const LONG: i64 = 128;
+
 /// How many rows ahead words are asked for: a factor that addresses have.
 const AHEAD: u32 = 8;
 
@@ -30,8 +34,16 @@ pub(crate) fn function(nest: &Nest, program: &NestProgram) -> Result<Encoded, St
     let allocated = allocate(program);
     let isa = program.isa;
     let frame = Frame::new(nest, program, allocated.slots);
-    let mut e =
-        Emitter { asm: Asm::default(), isa, program, frame, pool: Vec::new(), non_temporal: 0, leaves: Vec::new() };
+    let mut e = Emitter {
+        asm: Asm::default(),
+        isa,
+        program,
+        frame,
+        pool: Vec::new(),
+        non_temporal: 0,
+        in_quarters: false,
+        leaves: Vec::new(),
+    };
     e.function(nest, &allocated);
     e.constants();
     e.asm.finish()
@@ -60,12 +72,24 @@ impl Emitter<'_> {
             self.before(nest, lanes);
             self.section(&code.once, lanes);
             if let Some(non_temporal) = self.frame.params.non_temporal {
-                let near = self.asm.label();
-                self.unless_non_temporal(nest, non_temporal, near);
+                let (quarters, near) = (self.asm.label(), self.asm.label());
+                let wanted = self.frame.param(non_temporal);
+                self.asm.mi(Code::Cmp_rm64_imm32, wanted, 0);
+                self.asm.branch(Code::Je_rel32_64, near);
                 self.non_temporal = nest.non_temporal;
+                self.unless_aligned(nest, LINE as i32, quarters);
                 self.rows(nest, code, lanes);
-                self.non_temporal = 0;
                 self.asm.branch(Code::Jmp_rel32_64, exit);
+                self.asm.bind(quarters);
+                if nest.count.is_none_or(|n| n >= LONG) || nest.rows {
+                    self.unless_aligned(nest, 16, near);
+                    self.unless_long(nest, near);
+                    self.in_quarters = true;
+                    self.rows(nest, code, lanes);
+                    self.in_quarters = false;
+                    self.asm.branch(Code::Jmp_rel32_64, exit);
+                }
+                self.non_temporal = 0;
                 self.asm.bind(near);
             }
             self.rows(nest, code, lanes);
@@ -95,27 +119,50 @@ impl Emitter<'_> {
         }
     }
 
-    /// Goes to `near` unless the call wants its results past the caches and every vector of them is an aligned line, or
-    /// half of one.
-    fn unless_non_temporal(&mut self, nest: &Nest, non_temporal: u32, near: Label) {
+    /// Goes to `other` unless each row of what may go past the caches begins at a multiple of so many bytes: then
+    /// every vector of a row is a line, or half of one, if that is a line's.
+    fn unless_aligned(&mut self, nest: &Nest, bytes: i32, other: Label) {
         let [a, ..] = SCRATCH;
-        let wanted = self.frame.param(non_temporal);
-        self.asm.mi(Code::Cmp_rm64_imm32, wanted, 0);
-        self.asm.branch(Code::Je_rel32_64, near);
+        let unit = i64::from(bytes);
         for (n, step) in (0..).zip(&nest.steps).filter(|(n, _)| *n < 64 && nest.non_temporal >> n & 1 != 0) {
             let pointer = self.pointer(n);
             self.asm.rr(Code::Mov_r64_rm64, a, pointer);
             match *step {
-                RowStride::Const(bytes) if bytes % LINE as i64 == 0 => {}
+                RowStride::Const(bytes) if bytes % unit == 0 => {}
                 RowStride::Const(_) => self.asm.constant(a, 1),
                 RowStride::Reg(..) => {
                     let by = self.frame.step(n);
                     self.asm.rm(Code::Or_r64_rm64, a, by);
                 }
             }
-            self.asm.ri(Code::Test_rm64_imm32, a, LINE as i32 - 1);
-            self.asm.branch(Code::Jne_rel32_64, near);
+            self.asm.ri(Code::Test_rm64_imm32, a, bytes - 1);
+            self.asm.branch(Code::Jne_rel32_64, other);
         }
+    }
+
+    /// Goes to `other` unless what may go past the caches has [`LONG`] lanes side by side: a row, or rows without gaps.
+    fn unless_long(&mut self, nest: &Nest, other: Label) {
+        let [a, ..] = SCRATCH;
+        let long = self.asm.label();
+        self.asm.ri(Code::Cmp_rm64_imm32, END, LONG as i32);
+        self.asm.branch(Code::Jge_rel32_64, long);
+        if !nest.rows {
+            self.asm.branch(Code::Jmp_rel32_64, other);
+        }
+        for (n, step) in (0..).zip(&nest.steps).filter(|(n, _)| *n < 64 && nest.non_temporal >> n & 1 != 0) {
+            self.asm.rr(Code::Mov_r64_rm64, a, END);
+            self.asm.ri(Code::Shl_rm64_imm8, a, 2);
+            match *step {
+                // A step that no instruction holds is of no row this short.
+                RowStride::Const(bytes) => self.asm.ri(Code::Cmp_rm64_imm32, a, i32::try_from(bytes).unwrap_or(-1)),
+                RowStride::Reg(..) => {
+                    let by = self.frame.step(n);
+                    self.asm.rm(Code::Cmp_r64_rm64, a, by);
+                }
+            }
+            self.asm.branch(Code::Jne_rel32_64, other);
+        }
+        self.asm.bind(long);
     }
 
     /// Every parameter to its word of the frame; pointers to registers.

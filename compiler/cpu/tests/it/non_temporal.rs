@@ -41,6 +41,13 @@ const ADD: &str = "r9: f32 = load f32 t0[r7, stride 4]
       store f32 t1[r7, stride 4], r10";
 const COPY: &str = "r9: i32 = load i32 t0[r7, stride 4]
       store i32 t1[r7, stride 4], r9";
+/// More values at a time than there are registers, and what is stored is used again.
+const LONG_CHAIN: &str = "r9: f32 = load f32 t0[r7, stride 4]
+      r10: f32 = add r9, r9
+      store f32 t1[r7, stride 4], r10
+      r11: f32 = mul r10, r9
+      r12: f32 = sub r11, r10
+      store f32 t1[r7, stride 4], r12";
 /// Column by column of the source.
 const TURN: &str = "r9: i32 = load i32 t0[r7, stride 256]
       store i32 t1[r7, stride 4], r9";
@@ -55,12 +62,26 @@ const OWN: &str = "r9: f32 = load f32 t1[r7, stride 4]
 #[test]
 fn the_same_bytes_wherever_rows_begin_and_end() {
     let bytes: Vec<u8> = (0..40_000u32).flat_map(|n| (n as f32 * 0.37 - 5000.0).to_le_bytes()).collect();
-    for body in [ADD, COPY, TURN, OWN] {
+    for body in [ADD, COPY, TURN, OWN, LONG_CHAIN] {
         let module = module(body);
         // Lines as they are, with a tail, not at their beginning, without gaps, and rows that begin anywhere.
-        for (rows, lanes, step, start) in
-            [(9, 64, 256, 0), (9, 61, 256, 0), (9, 64, 256, 4), (3, 128, 512, 64), (7, 33, 132, 0), (1, 4000, 0, 0)]
-        {
+        for (rows, lanes, step, start) in [
+            (9, 64, 256, 0),
+            (9, 61, 256, 0),
+            (9, 64, 256, 4),
+            (3, 128, 512, 64),
+            (7, 33, 132, 0),
+            (1, 4000, 0, 0),
+            // In parts of a line: from a quarter on, with a tail, without gaps, with gaps.
+            (1, 4000, 0, 16),
+            (1, 4003, 0, 48),
+            (9, 128, 512, 16),
+            (5, 131, 560, 32),
+            (5, 300, 1216, 16),
+            (5, 300, 1208, 16),
+            (70, 16, 64, 16),
+            (9, 32, 128, 32),
+        ] {
             if body == TURN && lanes > 128 {
                 continue;
             }
@@ -94,6 +115,9 @@ fn only_what_is_not_read() {
             print(&kernel.text().expect("it was asked for").code, |_| String::new())
         };
         assert!(listing(ADD).contains("vmovntps"), "{}", listing(ADD));
+        // Of rows that begin at a multiple of 16 bytes, in parts.
+        let quarter = |line: &str| line.contains("vmovntps") && line.contains("xmm");
+        assert!(listing(ADD).lines().any(quarter), "{}", listing(ADD));
         assert!(!listing(OWN).contains("vmovntps"), "{}", listing(OWN));
     }
 }

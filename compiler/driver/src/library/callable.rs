@@ -26,14 +26,13 @@ pub struct Options {
     pub target: String,
     /// What executes; without one the target's first machine.
     pub backend: Option<String>,
-    /// Products of narrow floats are chains of fused multiply-adds; if nothing is said they are so on the host, and the
-    /// matrix unit's sums on a GPU, as the target's numbers are (spec/numerics.md).
-    pub exact: Option<bool>,
+    /// `--exact`: products of narrow floats are chains of fused multiply-adds, and go to no matrix unit.
+    pub exact: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { target: crate::session::DEFAULT_TARGET.into(), backend: None, exact: None }
+        Options { target: crate::session::DEFAULT_TARGET.into(), backend: None, exact: false }
     }
 }
 
@@ -305,7 +304,7 @@ impl Callable {
         session.scalars = scalars;
         session.select(self.backend);
         session.watched = self.backend.capabilities().watches;
-        session.exact = self.options.exact.unwrap_or(session.target.gpu.is_none());
+        session.exact = self.options.exact;
         session.tuning = TuningUse::of(self.backend, ptoc_exec::Pool::default_threads());
         Ok(session)
     }
