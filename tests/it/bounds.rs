@@ -230,3 +230,27 @@ fn checks_do_not_hide_proofs() {
         assert!(!told("hidden", &text).is_empty(), "{text}");
     }
 }
+
+/// A bit that a loop carries is 0 or 1, also where the loop has been gone through often enough to widen what it is.
+#[test]
+fn bits_that_loops_carry() {
+    let text = "\
+kernel zeros(x: in i32[N], y: inout i32[N]) {
+    grid (b in tiles(N, 64));
+    var before = false;
+    for i in b {
+        var there = false;
+        for p in 0..4 {
+            if x[i] == i32(p) {
+                there  = true;
+                before = x[i] == 3;
+                break;
+            }
+        }
+        assert(there, \"element {i} is in 0..4\");
+        if !before { y[i] = 1; }
+    }
+}
+";
+    assert!(told("carried", text).is_empty());
+}

@@ -92,7 +92,7 @@ impl Kernel {
             let shown = value.repr().map_or_else(|_| "this value".to_owned(), |r| r.to_string());
             let message = format!("`{name}` is given {shown}, which is no constant");
             let d = Diagnostic::global(codes::CALL_ARGUMENTS, message);
-            let help = "give a number, a dtype, or a text in the language such as `\"gelu\"`";
+            let help = "give a number, a dtype, a tuple of them, or a text in the language such as `\"gelu\"`";
             return Err(self.refuse(py, d.with_help(help)));
         };
         Ok(Definition { name: name.to_owned(), value })

@@ -3,7 +3,7 @@
 use crate::errors::answer;
 use ptoc_driver::library::Scalar;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
 
 /// The scalar that an object is, if it is one. A number of NumPy is one, too.
 pub fn scalar(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
@@ -27,10 +27,15 @@ fn number(object: &Bound<'_, PyAny>) -> Option<Option<Scalar>> {
     object.is_instance_of::<PyFloat>().then(|| object.extract().ok().map(Scalar::Float))
 }
 
-/// A constant as an expression of the language: numbers, texts as they are, and dtypes of NumPy and PyTorch.
+/// A constant as an expression of the language: numbers, texts as they are, dtypes of NumPy and PyTorch, and tuples of
+/// at least two of them.
 pub fn constant(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if let Ok(text) = object.cast::<PyString>() {
         return Ok(text.to_str().ok().map(str::to_owned));
+    }
+    if let Ok(items) = object.cast::<PyTuple>() {
+        let items: Option<Vec<String>> = items.iter().map(|item| constant(&item)).collect::<PyResult<_>>()?;
+        return Ok(items.filter(|items| items.len() > 1).map(|items| format!("({})", items.join(", "))));
     }
     if let Some(name) = dtype_name(object) {
         return Ok(Some(name.to_owned()));

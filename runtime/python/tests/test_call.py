@@ -55,6 +55,17 @@ def test_softmax_of_the_examples(examples):
         np.testing.assert_allclose(k(x), softmax(x), rtol=2e-6)
 
 
+def test_tuples_are_constants():
+    text = """use std::sparse::submanifold_map;
+program near<const KS = (3, 3, 3)>(sites: in i32[N, 4], map: out u32[N, V]) where V == size(KS) {
+    submanifold_map<KS = KS>(sites, map, 1, 4, 4, 4);
+}"""
+    sites = np.array([[0, 1, 1, 1], [0, 1, 2, 1]], np.int32)
+    absent = 0xFFFF_FFFF
+    found = ptoc.tile(text).near(KS=(1, 3, 1))(sites, V=3)
+    assert found.tolist() == [[absent, 0, 1], [0, 1, absent]]
+
+
 def test_constants_and_out(examples):
     k = ptoc.load(examples / "softmax.tile").softmax(BM=2, BN=256)
     x = rng().standard_normal((7, 300), dtype=np.float32)

@@ -162,3 +162,72 @@ fn the_largest_of_many() {
         everywhere("std::sort", "top_k", &settings, &one("x", vector(&x)), &wanted);
     }
 }
+
+/// Elements of every dtype are ordered as their dtype orders them, if no key is given.
+#[test]
+fn orders_of_every_dtype() {
+    use DType::{BF16, F16, F32, I8, I16, I32, I64, U8, U16, U32, U64};
+    for dtype in [F16, BF16, F32, I8, U8, I16, U16, I32, U32, I64, U64] {
+        for n in [1, 7, 1001] {
+            let x = noise(dtype, &[n], Content::Wild, 5);
+            // As numpy sorts: NaN last, and zeros are equal. Integers of 64 bits are more than f64 holds.
+            let place = |i: usize| -> i128 {
+                let (bits, value) = (x.get_bits(i), x.get_f64(i));
+                match dtype {
+                    I64 => i128::from(bits as i64),
+                    U64 => i128::from(bits),
+                    _ if value.is_nan() => i128::MAX,
+                    _ if value == 0.0 => 0,
+                    _ if value < 0.0 => -i128::from(value.abs().to_bits()),
+                    _ => i128::from(value.to_bits()),
+                }
+            };
+            let mut order: Vec<u32> = (0..n as u32).collect();
+            order.sort_by_key(|i| place(*i as usize));
+            let settings = [("T", dtype.name())];
+            let wanted = one("order", vector(&order));
+            everywhere("std::sort", "argsort_by", &settings, &one("x", x.clone()), &wanted);
+            order.sort_by_key(|i| (std::cmp::Reverse(place(*i as usize)), *i));
+            for m in [1, n.min(8), n.min(100)] {
+                let values = Tensor::from_fn(dtype, &[m], |i| x.get_bits(order[i] as usize)).expect("it fits");
+                let mut wanted = one("places", vector(&order[..m]));
+                wanted.insert("values".to_owned(), values);
+                let settings = [("M", &*m.to_string()), ("T", dtype.name())];
+                everywhere("std::sort", "top_k", &settings, &one("x", x.clone()), &wanted);
+            }
+        }
+    }
+}
+
+/// A weight times its scale may be more or less than f16 holds, and its group still counts.
+#[test]
+fn scales_far_apart() {
+    let (n, k) = (16, 512);
+    let weights: Vec<i8> = (0..n * k).map(|i| (i * 37 % 255) as i8).collect();
+    let scale = |g: usize| if g % 2 == 0 { 60000.0 } else { 1e-4 };
+    let scales: Vec<f64> = (0..n * (k / 128)).map(scale).collect();
+    for m in [7, 8, 9] {
+        // Groups with large scales meet zeros: what is left comes from those with small ones.
+        let x: Vec<f64> =
+            (0..m * k).map(|i| if i % k / 128 % 2 == 0 { 0.0 } else { (i * 13 % 31) as f64 - 15.0 }).collect();
+        let mut inputs = one("W", Tensor::from_slice(&[n, k], &weights).expect("it fits"));
+        inputs.insert("x".to_owned(), Tensor::from_f64s(DType::F16, &[m, k], &x).expect("it fits"));
+        inputs.insert("scales".to_owned(), Tensor::from_f64s(DType::F16, &[n, k / 128], &scales).expect("it fits"));
+        for (backend, threads) in RUNS {
+            let built =
+                Entry::new("std::quant", "w8a16", &[], backend).unwrap_or_else(|e| panic!("{}", e.rendered(false)));
+            let y = &built.call(&inputs, threads).unwrap_or_else(|e| panic!("{}", e.rendered(false)))["y"];
+            for at in 0..m * n {
+                let (row, column) = (at / n, at % n);
+                let small = inputs["scales"].get_f64(1);
+                let products = (0..k).map(|i| f64::from(weights[column * k + i]) * small * x[row * k + i]);
+                let (want, size) = products.fold((0.0, 0.0), |(sum, size), p: f64| (sum + p, size + p.abs()));
+                let got = y.get_f64(at);
+                assert!(
+                    (got - want).abs() <= 1e-3 * size,
+                    "{m} rows, {backend}: [{row}, {column}] is {got}, not {want}"
+                );
+            }
+        }
+    }
+}

@@ -271,7 +271,11 @@ fn a_failed_assertion_names_the_launches() {
         let entry = Entry::of_text(text, "mapped", &[], backend).unwrap_or_else(|e| panic!("{}", e.rendered(false)));
         let Err(report) = entry.call(&arrays([("coords", coords.clone())]), threads) else { panic!("it runs") };
         let told = report.rendered(false);
-        let places = ["is there already", "`insert` is launched here", "`site_table` is launched here"];
+        let places = [
+            "site 2, at (1, 1, 1), is there already",
+            "`_put_sites` is launched here",
+            "`site_table` is launched here",
+        ];
         assert!(places.iter().all(|p| told.contains(p)), "{told}");
         let last = "`submanifold_map` is launched here, with K = u32";
         assert!(told.contains("text.tile:2") && told.contains(last), "{told}");

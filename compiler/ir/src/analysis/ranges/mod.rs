@@ -209,7 +209,9 @@ impl<'k> Ranges<'k> {
         if let Some(n) = self.constant(v) {
             return Range::of(n);
         }
-        let known = self.values[v].unwrap_or(Range::ALL);
+        // A bit that a loop carries has been widened to all numbers.
+        let widest = if self.is_bit(v) { Range::BIT } else { Range::ALL };
+        let known = self.values[v].unwrap_or(widest).meet(widest);
         let (Some(op), Some(depth)) = (self.defs[v], depth.checked_sub(1)) else { return known };
         // Conditions around say more of what it is computed from than they did where it was.
         known.meet(self.computed(op, depth))
