@@ -281,3 +281,19 @@ fn a_failed_assertion_names_the_launches() {
         assert!(told.contains("text.tile:2") && told.contains(last), "{told}");
     }
 }
+
+/// So is what it refuses before it runs.
+#[test]
+fn a_refused_constant_names_the_launches() {
+    let text = "use std::sparse::submanifold_map;
+        program mapped(coords: in i32[N, 4], map: out u32[N, 18]) {
+            submanifold_map<KS = (2, 3, 3)>(coords, map, 1, 4, 4, 4);
+        }";
+    let entry = Entry::of_text(text, "mapped", &[], "interp").unwrap_or_else(|e| panic!("{}", e.rendered(false)));
+    let coords = tensor(&[2, 4], &[0, 1, 1, 1, 0, 2, 2, 2]);
+    let Err(report) = entry.call(&arrays([("coords", coords)]), 1) else { panic!("it runs") };
+    let told = report.rendered(false);
+    let places =
+        ["a kernel is odd in every axis", "`_neighbours` is launched here", "`submanifold_map` is launched here"];
+    assert!(places.iter().all(|p| told.contains(p)) && told.contains("text.tile:3"), "{told}");
+}

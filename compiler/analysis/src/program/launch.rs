@@ -129,7 +129,7 @@ impl ProgramElaborator<'_> {
             }
         }
         late.retain(|n: &Name| !bindings.dims.contains_key(n));
-        let mut instance = self.instance(id, (&bindings, &late), e.span, parts)?;
+        let mut instance = self.instance((id, &k.name.name), (&bindings, &late), e.span, parts)?;
         self.all_bound(&instance, (&bindings, &late), e.span)?;
         self.dtypes_agree(k, &instance, &passed, &bindings)?;
         self.do_not_alias(&instance, &passed, parts)?;
@@ -208,7 +208,7 @@ impl ProgramElaborator<'_> {
     /// The kernel, elaborated once for equal bindings of one place.
     fn instance(
         &mut self,
-        id: ItemId,
+        (id, name): (ItemId, &Name),
         (bindings, late): (&Bindings, &[Name]),
         at: Span,
         parts: &mut Parts,
@@ -232,10 +232,24 @@ impl ProgramElaborator<'_> {
             let sizes = sizes.and_then(|d| d.span);
             return self.late_size(waited, sizes, at);
         }
-        self.elab.diags.extend(outcome.diagnostics);
+        let told: Vec<_> = outcome.diagnostics.into_iter().map(|d| self.launched(d, name, at)).collect();
+        self.elab.diags.extend(told);
         let instance = outcome.result.ok_or(ErrorReported)?;
         parts.instances.insert(key, instance.clone());
         Ok(instance)
+    }
+
+    /// An error in a kernel of another file with the launches that have led there: the last one is the author's.
+    fn launched(&self, d: Diagnostic, kernel: &Name, at: Span) -> Diagnostic {
+        let calls = self.elab.env.calls();
+        let authors = calls.last().map_or(at, |call| call.span);
+        if !d.is_error() || d.span.is_none_or(|s| s.file == authors.file) {
+            return d;
+        }
+        let launches = calls.iter().map(|call| (call.function, call.span));
+        std::iter::once((kernel, at))
+            .chain(launches)
+            .fold(d, |d, (name, at)| d.with_secondary(at, format!("`{name}` is launched here")))
     }
 
     /// A dimension that sizes tiles, and that only windows of late extents have.
