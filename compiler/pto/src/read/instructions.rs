@@ -153,7 +153,8 @@ impl Reader<'_> {
         match (own, signs::of_tiles(op, &self.facts.masks)) {
             // A slope is an `f32`, of all tiles.
             (Some(own), Some(tile)) if own != tile && op.row.name == "pto.tlrelu" => {
-                self.casts.get(text).map_or_else(|| format!("{tile}({text})"), ToString::to_string)
+                let widened = self.casts.get(text).filter(|_| tile == DType::F16);
+                widened.map_or_else(|| format!("{tile}({text})"), ToString::to_string)
             }
             (Some(own), Some(tile)) if own != tile && own.is_int() && tile.is_int() && own.size() == tile.size() => {
                 format!("{tile}({})", self.casts.get(text).map_or(text, |index| index.as_str()))

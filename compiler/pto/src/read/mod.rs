@@ -208,7 +208,7 @@ pub(super) struct Reader<'r> {
     indices: FxHashSet<Word>,
     /// Whether numbers are written where they are used, and get no names.
     inlined: bool,
-    /// Other shapes of tiles, by what is moved out of them: the type, the tile's expression, and where the text puts it.
+    /// Other shapes of tiles, by what is moved out of them: the type, the tile's expression, and its address, if any.
     reshaped: FxHashMap<Word, (TileBuf, String, Option<i128>)>,
 }
 

@@ -54,14 +54,7 @@ const WRITTEN: [&str; 30] = [
 
 /// Whether the writer has a use for an operation.
 pub fn is_written(row: &Row) -> bool {
-    let never = [
-        "arith.ceildivsi",
-        "arith.ceildivui",
-        "arith.maxnumf",
-        "arith.minnumf",
-        "arith.bitcast",
-        "arith.remf",
-    ];
+    let never = ["arith.ceildivsi", "arith.ceildivui", "arith.maxnumf", "arith.minnumf", "arith.bitcast", "arith.remf"];
     WRITTEN.contains(&row.name)
         || (row.name.starts_with("arith.") && !never.contains(&row.name) && row.name != "arith.index_castui")
         || row.instr.is_some_and(|i| !UNSAID.contains(&i.get().name))

@@ -339,8 +339,8 @@ fn told(front: &str, params: &str, lines: &str) -> Vec<String> {
 fn names_of_types_and_attributes() {
     const FRONT: &str =
         "!t = !pto.tile_buf<vec, 16x32xf32>\n!m = !pto.tile_buf<vec, 16x32xui8>\n#mode = #pto<cmp gt>\n";
-    const LINES: &str = "    %a = pto.alloc_tile : !t\n    %m = pto.alloc_tile : !m\n    pto.tcmp ins(%a, %a {cmpMode = \
-                         #mode} : !t, !pto.tile_buf<vec, 16x32xf32>) outs(%m : !m)\n";
+    const LINES: &str = "    %a = pto.alloc_tile : !t\n    %m = pto.alloc_tile : !m\n    pto.tcmp ins(%a, %a {cmpMode \
+                         = #mode} : !t, !pto.tile_buf<vec, 16x32xf32>) outs(%m : !m)\n";
     assert_eq!(told(FRONT, "", LINES), [""; 0]);
     let text = format!("{FRONT}module {{\n  func.func @f() {{\n{LINES}    return\n  }}\n}}\n");
     let printed = ptoc_pto::print(&ptoc_pto::parse(FileId(0), &text).module);
@@ -387,7 +387,7 @@ fn one_error_for_a_mistake_at_its_place() {
     let (_, found) = ptoc_pto::translate(FileId(0), open, &|_| false, &[]);
     assert_eq!(found.len(), 1, "{found:?}");
     // Articles.
-    let yielded = "    %c = arith.constant true\n    %x = scf.if %c -> (index) {\n      scf.yield %s : i32\n    } else {\n  \
-                   scf.yield %s : i32\n    }\n";
+    let yielded = "    %c = arith.constant true\n    %x = scf.if %c -> (index) {\n      scf.yield %s : i32\n    \
+                   } else {\n      scf.yield %s : i32\n    }\n";
     assert_eq!(told("", "%s: i32", yielded), ["E1403 this is an `i32`, and an `index` is needed"]);
 }
