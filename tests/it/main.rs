@@ -84,6 +84,7 @@ mod pto;
 mod pto_cpp;
 mod pto_hostile;
 mod pto_identity;
+mod pto_operands;
 mod pto_read;
 mod pto_round;
 mod pto_words;

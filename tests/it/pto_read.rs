@@ -438,12 +438,54 @@ fn gathers_by_comparison() {
 fn functions_have_any_name() {
     let launch = Launch::new();
     let x = launch.array("x.npy", "<f4", &[8, 8], &floats(&[1.5; 64]));
-    for (name, kernel) in [("TADD", "TADD_2"), ("Vec", "Vec_2"), ("f32", "f32_2"), ("index", "index_2"), ("exp", "exp")]
-    {
+    for (name, own) in [
+        ("TADD", "TADD_"),
+        ("Vec", "Vec_"),
+        ("f32", "f32_"),
+        ("index", "index_"),
+        ("exp", "exp"),
+        ("kernel", "kernel_"),
+        ("let", "let_"),
+    ] {
         let line = "    pto.tmov ins(%x_t : !pto.tile_buf<vec, 8x8xf32>) outs(%y_t : !pto.tile_buf<vec, 8x8xf32>)\n";
         let text = through_tiles(name, &[("x", "8x8", "f32")], line, &[("y", "8x8", "f32")]);
         let file = launch.folder.path().join("named.pto");
         std::fs::write(&file, text).expect("a file");
-        launch.run(&file, kernel, &["--in", &format!("x={x}"), "--expect", &format!("y={x}")]);
+        for kernel in [name, own] {
+            launch.run(&file, kernel, &["--in", &format!("x={x}"), "--expect", &format!("y={x}")]);
+        }
+        // It is printed by its own name.
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let made = written(&file, text, Some(name), "a2a3", Level::Automatic).expect("it can be said");
+        assert!(made.contains(&format!("func.func @{name}(")), "{made}");
     }
 }
+
+/// Values may have the names of words of the language, and keep them.
+#[test]
+fn values_have_any_name() {
+    let text = TEXT_OF_WORDS;
+    let made = written(Path::new("k.pto"), text.into(), None, "a2a3", Level::Automatic).expect("it is read");
+    assert!(made.contains("func.func @kernel(%let: !pto.ptr<f32>, %grid: index)"), "{made}");
+    let again = written(Path::new("k.pto"), made.clone(), None, "a2a3", Level::Automatic).expect("it is read");
+    assert_eq!(again, made);
+}
+
+const TEXT_OF_WORDS: &str = "module {
+  func.func @kernel(%let: !pto.ptr<f32>, %grid: index) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %while = arith.constant 1.0 : f32
+    %out = pto.make_tensor_view %let, shape = [%grid, %c64], strides = [%c64, %c1] : !pto.tensor_view<?x?xf32>
+    scf.for %in = %c0 to %grid step %c1 {
+      %tile = pto.alloc_tile : !pto.tile_buf<vec, 1x64xf32>
+      pto.texpands ins(%while : f32) outs(%tile : !pto.tile_buf<vec, 1x64xf32>)
+      %p = pto.partition_view %out, offsets = [%in, %c0], sizes = [%c1, %c64] : !pto.tensor_view<?x?xf32> -> \
+!pto.partition_tensor_view<1x64xf32>
+      pto.tstore ins(%tile : !pto.tile_buf<vec, 1x64xf32>) outs(%p : !pto.partition_tensor_view<1x64xf32>)
+    }
+    return
+  }
+}
+";

@@ -168,12 +168,12 @@ fn auto_mode_checks_and_forgets() {
     assert!((0..a.len()).all(|i| (got[1].get_f64(i) - want(i)).abs() <= 1e-5 * want(i).abs()));
 }
 
-/// A tile of 32-byte lines in each location: its type with so many lines, and the bytes of a line.
+/// A tile of the smallest granule in each location: its type with so many of them, and the bytes of one.
 fn lines(target: &Target, loc: Loc) -> Option<(impl Fn(u64) -> String, u64)> {
     let (dtype, rows, cols, along_rows): (DType, u64, u64, bool) = match loc {
-        Loc::Vec | Loc::Mat | Loc::ScaleLeft | Loc::ScaleRight => (DType::U8, 1, 32, true),
-        // Whole boxes of 16 x 32 (32 x 16) bytes.
-        Loc::Left => (DType::I8, 16, 32, true),
+        Loc::Vec | Loc::ScaleLeft | Loc::ScaleRight => (DType::U8, 1, 32, true),
+        // Whole boxes of 16 x 32 (32 x 16) bytes; in Mat lie those of Left.
+        Loc::Mat | Loc::Left => (DType::I8, 16, 32, true),
         Loc::Right => (DType::I8, 32, 16, true),
         Loc::Acc => (DType::I32, 16, 16, true),
         Loc::Bias => (DType::I32, 1, 16, false),

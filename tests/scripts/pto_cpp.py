@@ -252,11 +252,12 @@ class Case:
         declaration = re.search(r'^extern "C" .*\)$', text, re.M).group(0)
         try:
             (work / "main.cpp").write_text(self.harness(declaration, before))
+            orders = {name: self.order(name) for name in before}
         except ValueError as error:
             return "no launch", str(error)
         for name, (way, array) in before.items():
             data = array if way != "out" else numpy.zeros_like(array)
-            (work / f"{name}.bin").write_bytes(numpy.ascontiguousarray(data).tobytes())
+            (work / f"{name}.bin").write_bytes(data.tobytes(orders[name]))
         built = run([*compiler(self.options, level), "main.cpp", "-o", "run", "-lpthread"], cwd=work)
         if built.returncode:
             return "no C++", first_error(built.stderr)
@@ -266,13 +267,26 @@ class Case:
             return "aborts", "no end within 15 minutes"
         if ran.returncode:
             return "aborts", first_error(ran.stderr + ran.stdout)
-        return self.compare(work, want)
+        return self.compare(work, want, orders)
 
-    def compare(self, work, want):
+    def order(self, name):
+        """How an array lies in memory: `C`, or `F` where its layout says that the first mode is contiguous."""
+        text = self.path.read_text()
+        head = text[re.search(r"kernel\s+" + self.line.kernel + r"\b", text).start() :]
+        layout = re.search(r"\b" + name + r":\s*(?:in|out|inout)\s+\w+\[\([^\]]*?\)\s*:\s*\(([^\]]*)\)\]", head)
+        if not layout:
+            return "C"
+        strides = layout.group(1).split(",")
+        if len(strides) == 2 and strides[0].strip() == "1":
+            return "F"
+        raise ValueError(f"the layout of {name} is not known")
+
+    def compare(self, work, want, orders):
         bits, worst = True, 0.0
         tolerance = self.line.tolerance or 2e-3
         for name, array in want.items():
-            got = numpy.frombuffer((work / f"{name}.out").read_bytes(), array.dtype).reshape(array.shape)
+            got = numpy.frombuffer((work / f"{name}.out").read_bytes(), array.dtype)
+            got = numpy.ascontiguousarray(got.reshape(array.shape, order=orders[name]))
             if got.tobytes() == array.tobytes():
                 continue
             bits = False

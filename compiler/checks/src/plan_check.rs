@@ -10,9 +10,10 @@
 //!
 //! What the author placed (`TASSIGN` with constants) may overlap as it likes in Vec and Mat. In the other memories
 //! bytes have no meaning under another type, so there a write that destroys a tile of another type is the author's
-//! mistake.
+//! mistake. There a write that covers what is read ends a value, too ([`values`]).
 
 mod fault;
+mod values;
 
 pub use fault::PlanFault;
 
@@ -80,12 +81,14 @@ pub fn check(kernel: &Kernel, placement: &Placement, target: &Target) -> Vec<Pla
         left: FxHashMap::default(),
         again: FxHashMap::default(),
         walked: FxHashMap::default(),
+        unobservable: Vec::new(),
     };
     flow.backward(&kernel.body, Set::default());
     flow.faults.extend(pipelined_overlaps(kernel, target, &flow.ranges));
     flow.faults.extend(unordered_overlaps(kernel, target, &flow.ranges));
     let mut written = Set::default();
     flow.forward(&kernel.body, &mut written);
+    flow.destroyed();
     let mut seen = FxHashSet::default();
     flow.faults.retain(|f| seen.insert(f.clone()));
     flow.faults
@@ -228,6 +231,9 @@ struct LiveTilesAnalysis<'k> {
     /// For each loop what may have been written behind it, when it was walked last. Before it there is no less later,
     /// for a loop around it; if there is no more than this, another walk would find the same.
     walked: FxHashMap<*const Stmt, Set>,
+    /// Writes, each with a tile of the author's placing that they destroy and that was not written anew since it was
+    /// declared.
+    unobservable: Vec<(*const Stmt, PlanFault)>,
 }
 
 impl LiveTilesAnalysis<'_> {
@@ -396,7 +402,8 @@ impl LiveTilesAnalysis<'_> {
     /// `tile` is written by a statement that reads `sources` and writes `beside` as well.
     fn write(&mut self, stmt: &Stmt, tile: Tile, sources: &[Tile], beside: &[Tile], written: &Set) {
         let wanted = self.wanted.get(&std::ptr::from_ref(stmt)).cloned().unwrap_or_default();
-        let mut victims: Vec<Tile> = wanted.into_iter().filter(|t| *t != tile && written.contains(t)).collect();
+        let mut later: Vec<Tile> = wanted.into_iter().filter(|t| *t != tile && written.contains(t)).collect();
+        let mut victims = Vec::new();
         // Sources that die here are safe only if the instruction works element by element on the same positions. The
         // order in which a nest goes over its elements is nobody's promise, and a scratch operand is written at any
         // time.
@@ -408,15 +415,35 @@ impl LiveTilesAnalysis<'_> {
         victims.extend(sources.iter().copied().filter(|&s| s != tile && !in_place(s)));
         // The results of one statement are wanted together, and its scratch operands are in use together.
         victims.extend(beside.iter().copied().filter(|&t| t != tile));
+        later.retain(|t| !victims.contains(t));
+        later.sort_unstable();
         victims.sort_unstable();
         victims.dedup();
-        for victim in victims {
+        for (victim, now) in victims.into_iter().map(|t| (t, true)).chain(later.into_iter().map(|t| (t, false))) {
             if self.clash(tile, victim) {
                 self.faults.push(PlanFault::Clobber(tile, victim, stmt.span));
             } else if self.unobservable(tile, victim) {
-                self.faults.push(PlanFault::Unobservable(tile, victim, stmt.span));
+                let fault = PlanFault::Unobservable(tile, victim, stmt.span);
+                match now {
+                    true => self.faults.push(fault),
+                    false => self.unobservable.push((std::ptr::from_ref(stmt), fault)),
+                }
             }
         }
+    }
+
+    /// Of the tiles on the author's common bytes those are destroyed whose values are read before another write.
+    fn destroyed(&mut self) {
+        if self.unobservable.is_empty() {
+            return;
+        }
+        let at = self.unobservable.iter().map(|(stmt, _)| *stmt).collect();
+        let wanted = values::wanted_behind(self.kernel, &at);
+        let found = std::mem::take(&mut self.unobservable).into_iter().filter(|(stmt, fault)| match fault {
+            PlanFault::Unobservable(_, victim, _) => wanted.get(stmt).is_some_and(|w| w.contains(victim)),
+            _ => true,
+        });
+        self.faults.extend(found.map(|(_, fault)| fault));
     }
 
     fn clash(&self, a: Tile, b: Tile) -> bool {

@@ -324,8 +324,8 @@ pub enum Scratch {
     LikeResult,
     /// For each row of the source the bits of a mask, an i32 an element, and one element.
     Places,
-    /// The bits of a mask as u8, a row for each row of the source.
-    Mask,
+    /// A tile of u8 of the source's shape: what PTOAS asks of it. The instruction needs the bits of a mask.
+    Bytes,
     /// One row of the source's dtype, as long as the source's and two more for each 64 columns.
     Remainder,
     /// TTRANS's, `cols * ceil(rows / s) * s` elements, s = 32 for 8-bit types, else 16.

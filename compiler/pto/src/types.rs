@@ -55,6 +55,14 @@ impl Type {
         Some((extents, Word::new(element), space))
     }
 
+    /// In a sentence: an `index`, a `bf16`.
+    pub fn with_article(&self) -> String {
+        let text = self.to_string();
+        // `f32` is read by its letter.
+        let article = if text.starts_with(['i', 'f']) { "an" } else { "a" };
+        format!("{article} `{text}`")
+    }
+
     /// Whether values of it are numbers.
     pub fn is_scalar(&self) -> bool {
         matches!(self, Type::Index | Type::Element(_))

@@ -209,7 +209,12 @@ impl Checker<'_> {
         let defined = self.type_of(&operand.value)?;
         match (&operand.ty, defined) {
             (Some(said), Some(defined)) if !same(&said.ty, &defined) => {
-                let message = format!("`%{}` is a `{defined}`, and not a `{}`", operand.value.name, said.ty);
+                let message = format!(
+                    "`%{}` is {}, and not {}",
+                    operand.value.name,
+                    defined.with_article(),
+                    said.ty.with_article()
+                );
                 let mut d = Diagnostic::error(codes::PTO_TYPE, said.span, message);
                 if matches!(
                     (&said.ty, &defined),
@@ -284,7 +289,7 @@ impl Checker<'_> {
         }
         for (operand, ty) in given.iter().zip(types) {
             if let Some(said) = operand.ty.as_ref().filter(|said| !same(&said.ty, &ty.ty)) {
-                let message = format!("this is a `{}`, and a `{}` is needed", said.ty, ty.ty);
+                let message = format!("this is {}, and {} is needed", said.ty.with_article(), ty.ty.with_article());
                 return err(codes::PTO_TYPE, said.span, message);
             }
         }

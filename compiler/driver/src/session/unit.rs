@@ -67,6 +67,12 @@ impl CompilationUnit {
         if let Some(found) = entries.iter().find(|e| e.item.name.name == name) {
             return Ok(*found);
         }
+        // A function of PTO text may have a name that no kernel has.
+        let other = format!("{name}_");
+        if let Some(found) = entries.iter().find(|e| e.item.name.name == other && crate::pto::is_pto(&path.to_string()))
+        {
+            return Ok(*found);
+        }
         let mut d = Diagnostic::global(codes::UNKNOWN_KERNEL, format!("`{path}` has no kernel `{name}`"));
         d = match names.is_empty() {
             true => d.with_note("it has no kernel at all"),

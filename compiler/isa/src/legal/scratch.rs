@@ -18,8 +18,8 @@ pub fn scratch_type(target: &Target, instr: InstrId, dst: TileType, src: TileTyp
             let cols = bytes.checked_add(src.dtype.size() as u32)?.checked_next_multiple_of(32)?;
             Some(TileType { loc: Loc::Vec, dtype: DType::U8, cols, order: Order::Nd, layout: None, ..src })
         }
-        Scratch::Mask => {
-            let cols = src.cols.div_ceil(8).checked_next_multiple_of(32)?;
+        Scratch::Bytes => {
+            let cols = src.cols.checked_next_multiple_of(32)?;
             Some(TileType { loc: Loc::Vec, dtype: DType::U8, cols, order: Order::Nd, layout: None, ..src })
         }
         Scratch::Remainder => {

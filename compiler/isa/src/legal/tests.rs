@@ -137,6 +137,14 @@ fn what_the_compiler_makes_is_legal() {
     assert_eq!(round_up_to_legal(target("a2a3"), Loc::Left, F16, 8, 64), (16, 64));
     assert_eq!(round_up_to_legal(target("a2a3"), Loc::Vec, F32, 12, 1), (16, 1));
     assert_eq!(round_up_to_legal(target("a2a3"), Loc::Bias, F32, 1, 130), (1, 144));
+    // In Mat lie the boxes of Left, where there is such a unit.
+    for (name, rows) in [("a2a3", 32), ("a5", 32), ("sm90", 24)] {
+        assert_eq!(round_up_to_legal(target(name), Loc::Mat, F32, 24, 48), (rows, 48), "{name}");
+        assert_eq!(round_up_to_legal(target(name), Loc::Mat, F32, 1, 48), (1, 48), "{name}");
+        let ty = |rows| TileType { loc: Loc::Mat, dtype: F32, rows, cols: 48, order: Order::Nd, layout: None };
+        assert_eq!(storage_of(target(name), ty(24)), ty(rows), "{name}");
+        assert_eq!(storage_of(target(name), ty(1)), ty(1), "{name}");
+    }
 }
 
 fn dtype_code(t: &str, name: &str, given: &[DType], cmp: Option<CmpOp>) -> Option<String> {

@@ -51,7 +51,17 @@ pub fn default_order(loc: Loc, dtype: DType, _rows: u32, cols: u32) -> Order {
 /// tiles are rounded to whole boxes even for one row, so that the operands of a matrix product agree.
 pub fn round_up_to_legal(target: &Target, loc: Loc, dtype: DType, rows: u32, cols: u32) -> (u32, u32) {
     let g = granule(target, loc, dtype, default_order(loc, dtype, rows, cols));
-    (round_up(rows, g.rows), round_up(cols, g.cols))
+    let lines = if rows == 1 { g.rows } else { box_rows(target, loc, dtype, g) };
+    (round_up(rows, lines), round_up(cols, g.cols))
+}
+
+/// Rows of storage. The matrix unit's operands lie in Mat as the boxes of Left, whose columns are lines of 32 bytes: a
+/// tile of fewer rows is legal there, and takes up whole boxes.
+fn box_rows(target: &Target, loc: Loc, dtype: DType, g: Granule) -> u32 {
+    if loc != Loc::Mat || target.is_pim() || target.gpu.is_some() {
+        return g.rows;
+    }
+    target.memory(Loc::Left).fractal_of(dtype.size()).map_or(g.rows, |(rows, _)| rows)
 }
 
 /// The storage of a tile that its author declares as `ty`, without an order or layout of its own: whole lines or boxes,
@@ -61,7 +71,9 @@ pub fn storage_of(target: &Target, ty: TileType) -> TileType {
         return ty;
     }
     let g = granule(target, ty.loc, ty.dtype, ty.order);
-    let rows = if g.one_row && ty.rows == 1 { 1 } else { round_up(ty.rows, g.rows) };
+    let lines = if ty.order == Order::Nd { box_rows(target, ty.loc, ty.dtype, g) } else { g.rows };
+    let one = ty.rows == 1 && (g.one_row || ty.loc == Loc::Mat && ty.order == Order::Nd);
+    let rows = if one { 1 } else { round_up(ty.rows, lines) };
     TileType { rows, cols: round_up(ty.cols, g.cols), ..ty }
 }
 

@@ -111,7 +111,7 @@ fn scratch(kind: Scratch) -> Option<&'static str> {
         Scratch::LikeSource => "a tile like the source",
         Scratch::LikeResult => "a tile like the result",
         Scratch::Places => "a tile for the bits of a mask and a number for each element of the source",
-        Scratch::Mask => "a tile for the bits of a mask",
+        Scratch::Bytes => "a tile with a byte for each element of the source",
         Scratch::Remainder => "a row of a little more than the source's columns",
         Scratch::Transpose => "a tile as large as the result",
     })

@@ -75,7 +75,7 @@ pub(super) const ROWS: &[Instr] = &[
     },
     // A2A3 selects by a mask that it keeps in scratch, and reads the source again.
     Instr {
-        scratch: Scratch::Mask,
+        scratch: Scratch::Bytes,
         in_place: false,
         doc: "Scales what is not positive by the other tile.",
         ..row("TPRELU", TWO, LEAKY, DTypeRule::Same)

@@ -258,7 +258,7 @@ fn scratch_and_overlap_of_single_rows() {
         scratch_type(on(target), lookup(name).unwrap(), src, src).map(|t| (t.dtype, t.rows, t.cols))
     };
     use ptoc_tensor::DType::{F32, U8};
-    assert_eq!(scratch("TPRELU", "a2a3"), Some((U8, 16, 32)));
+    assert_eq!(scratch("TPRELU", "a2a3"), Some((U8, 16, 128)));
     assert_eq!(scratch("TREM", "a2a3"), Some((F32, 1, 104)));
     assert_eq!(scratch("TREM", "a5"), None);
     assert_eq!(scratch("TMRGSORT_2", "a2a3"), Some((F32, 16, 100)));

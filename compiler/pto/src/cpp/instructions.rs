@@ -1,20 +1,33 @@
 //! Instructions: calls of the headers' functions, what is written first.
 
 use super::control::word;
-use super::{Printer, Res, unsaid};
+use super::{Printer, Res, types, unsaid};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::ops::Dps;
 use crate::tree::{Op, Operand};
-use crate::types::Type;
+use crate::types::{Major, TileBuf, Type};
+use ptoc_isa::Loc;
+use rustc_hash::FxHashMap;
 
-/// Operations whose tiles in these slots have one type.
-const ONE_TYPE: [(&str, &[&str]); 5] = [
+/// Operations whose tiles in these slots have one type in the headers, or in their CPU simulator.
+const ONE_TYPE: [(&str, &[&str]); 9] = [
+    ("pto.tabs", &["dst", "src"]),
+    ("pto.tadd", &["dst", "src0", "src1"]),
     ("pto.tsel", &["dst", "src0", "src1"]),
     ("pto.taddc", &["dst", "src0", "src1", "src2"]),
     ("pto.tsubc", &["dst", "src0", "src1", "src2"]),
     ("pto.taddsc", &["dst", "src0", "src1"]),
     ("pto.tsubsc", &["dst", "src0", "src1"]),
+    ("pto.trems", &["dst", "tmp"]),
+    ("pto.txors", &["dst", "tmp"]),
+];
+
+/// The elements of reductions that the simulator asserts, where these are not all.
+const REDUCED: [(&str, &[&str]); 3] = [
+    ("pto.tcolsum", &["f16", "bf16", "f32"]),
+    ("pto.tcolmax", &["f16", "bf16", "f32", "i8", "si8", "ui8"]),
+    ("pto.trowsum", &["f16", "bf16", "f32", "i16", "si16", "i32", "si32"]),
 ];
 
 const ROW_REDUCTIONS: [&str; 4] = ["pto.trowsum", "pto.trowmax", "pto.trowmin", "pto.trowprod"];
@@ -28,12 +41,13 @@ impl Printer<'_> {
         if let Some(window) = op.operands.iter().find(|o| self.windows.contains_key(&o.value.name)) {
             return self.of_window(op, &window.value.name);
         }
-        self.alike(op)?;
         self.buffers(op)?;
+        let alike = self.alike(op)?;
         let mut args = Vec::new();
         for operand in &operands {
             let name = &operand.value.name;
             args.push(match self.types.get(name) {
+                _ if alike.contains_key(operand.slot) => alike[operand.slot].clone(),
                 Some(Type::PartitionView(..)) => {
                     let moved = tile.as_ref().filter(|_| !matches!(op.row.name, "pto.mgather" | "pto.mscatter"));
                     self.global_tensor(name, moved, op.span)?
@@ -57,22 +71,43 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Templates with one parameter for the types of several tiles take those of one type alone.
-    fn alike(&self, op: &Op) -> Res<()> {
-        let Some((_, slots)) = ONE_TYPE.iter().find(|(name, _)| *name == op.row.name) else { return Ok(()) };
-        let mut first: Option<String> = None;
+    /// Templates with one parameter for the types of several tiles take those of one type alone. Rows of one length are
+    /// as far apart in a window as in a tile of its own: there a view of the bytes has the type of the longest tile.
+    /// What stands in these slots instead of the tiles.
+    fn alike(&mut self, op: &Op) -> Res<FxHashMap<&'static str, String>> {
+        let mut instead = FxHashMap::default();
+        let Some((_, slots)) = ONE_TYPE.iter().find(|(name, _)| *name == op.row.name) else { return Ok(instead) };
+        let mut tiles: Vec<(&'static str, Word, TileBuf)> = Vec::new();
         for slot in *slots {
-            let Type::TileBuf(ty) = self.ty(&self.used(op, slot)?.name, op.span)? else { continue };
-            let ty = super::types::tile(ty, op.span)?;
-            match &first {
-                Some(other) if *other != ty => {
-                    let name = op.row.name.trim_start_matches("pto.").to_uppercase();
-                    return unsaid(op.span, format!("`{name}` of tiles of different types, `{other}` and `{ty}`"));
-                }
-                _ => first = Some(ty),
+            let Some(name) = op.operand(slot).map(|o| o.value.name.clone()) else { continue };
+            if let Type::TileBuf(ty) = self.ty(&name, op.span)? {
+                tiles.push((*slot, name, (**ty).clone()));
             }
         }
-        Ok(())
+        let Some((_, _, first)) = tiles.iter().max_by_key(|(_, _, ty)| ty.rows) else { return Ok(instead) };
+        let mut ty = first.clone();
+        let Some((_, _, other)) = tiles.iter().find(|(_, _, t)| *t != ty) else { return Ok(instead) };
+        let rows = |t: &TileBuf| t.loc == Loc::Vec && t.blayout == Major::Row && t.slayout.is_none();
+        if tiles.iter().any(|(_, _, t)| !rows(t) || (t.cols, &t.dtype) != (ty.cols, &ty.dtype)) {
+            let name = op.row.name.trim_start_matches("pto.").to_uppercase();
+            let (one, other) = (types::tile(&ty, op.span)?, types::tile(other, op.span)?);
+            return unsaid(op.span, format!("`{name}` of tiles of different types, `{one}` and `{other}`"));
+        }
+        if tiles.iter().any(|(_, _, t)| t.valid != ty.valid) {
+            ty.valid = (None, None);
+        }
+        for (slot, name, _) in tiles.iter().filter(|(_, _, t)| *t != ty) {
+            let of = self.value(name);
+            let view = self.identifiers.fresh(&format!("{of}_view"));
+            let asked = [(ty.valid.0, "GetValidRow"), (ty.valid.1, "GetValidCol")];
+            let given: Vec<String> =
+                asked.iter().filter(|(n, _)| n.is_none()).map(|(_, ask)| format!("{of}.{ask}()")).collect();
+            let given = if given.is_empty() { String::new() } else { format!("({})", given.join(", ")) };
+            self.line(format!("{} {view}{given};", types::tile(&ty, op.span)?));
+            self.line(format!("TSUBVIEW({view}, {of}, 0, 0);"));
+            instead.insert(*slot, view);
+        }
+        Ok(instead)
     }
 
     /// What the headers ask of buffers: as many rows on both sides of a sum along rows, and that all of what is
@@ -87,6 +122,11 @@ impl Printer<'_> {
         if let Some(src) = tile("src").filter(|src| ROW_REDUCTIONS.contains(&op.row.name) && src.rows != dst.rows) {
             let what = format!("`{name}` of a buffer of {} rows into one of {}", src.rows, dst.rows);
             return unsaid(op.span, what);
+        }
+        let known = REDUCED.iter().find(|(name, _)| *name == op.row.name);
+        if let Some(src) = tile("src").filter(|src| known.is_some_and(|(_, of)| !of.contains(&src.dtype.as_str()))) {
+            let element = types::element(&src.dtype).unwrap_or("other elements");
+            return unsaid(op.span, format!("`{name}` of `{element}` (their CPU simulator)"));
         }
         if op.attr("maskPattern").is_some() && dst.valid.1 != Some(dst.cols) {
             return unsaid(op.span, format!("`{name}` by a pattern into a tile whose columns are not all valid"));
@@ -116,13 +156,16 @@ impl Printer<'_> {
             }
             "pto.tci" => {
                 let Some(scalar) = op.operand("S") else { return unsaid(op.span, "`TCI` without a start") };
-                let ty = super::types::scalar(self.ty(&scalar.value.name, op.span)?, op.span)?;
+                let ty = types::scalar(self.ty(&scalar.value.name, op.span)?, op.span)?;
                 args[1] = format!("static_cast<{ty}>({})", args[1]);
                 format!("{name}<{}, {ty}, {}>", own(0), i32::from(has("descending")))
             }
             "pto.ttri" => {
                 let upper = op.attr("upperOrLower").and_then(|a| a.value.as_ref()).and_then(AttrValue::int);
                 format!("{name}<{}, {}>", own(0), upper.unwrap_or(0))
+            }
+            "pto.tscatter" => {
+                return unsaid(op.span, "`TSCATTER` to rows: theirs counts elements of the destination, and clears it");
             }
             "pto.tgather" if has("maskPattern") => {
                 format!("{name}<{}, {}, MaskPattern::{}>", own(0), own(1), word(op, "maskPattern"))

@@ -3,7 +3,9 @@
 use super::{Parser, Res};
 use crate::attr::{Attr, AttrValue, Spelling};
 use crate::lexer::{Tok, Word};
-use crate::types::Type;
+use crate::types::{Type, dtype_of};
+use ptoc_diagnostics::{Diagnostic, Span, codes};
+use ptoc_tensor::DType;
 
 impl Parser<'_> {
     /// `{a = 1, b}`
@@ -22,6 +24,25 @@ impl Parser<'_> {
         self.advance();
         let value = if self.eat("=") { Some(self.attr_value()?) } else { None };
         Ok(Attr { name, value, span: self.since(start) })
+    }
+
+    /// `#a = ..`: a name for an attribute, or a place (`#loc1 = loc(..)`), which nothing here needs.
+    pub(super) fn attribute_alias(&mut self) -> Res<()> {
+        let (name, span) = (Word::new(self.word()), self.here());
+        self.advance();
+        self.expect("=", "behind an attribute's name")?;
+        if self.attributes.contains_key(&name) {
+            return self.wrong(codes::PTO_VALUE, span, format!("`{name}` is defined twice"));
+        }
+        let value = self.attr_value();
+        // Lists stay under their names: lists of lists would grow with each name.
+        let kept = value.as_ref().ok().map(|value| match value {
+            AttrValue::Array(_) | AttrValue::Dict(_) => AttrValue::Other(name.clone()),
+            value => value.clone(),
+        });
+        self.attributes.insert(name, kept);
+        value?;
+        self.source().map(|_| ())
     }
 
     pub(super) fn attr_value(&mut self) -> Res<AttrValue> {
@@ -71,6 +92,7 @@ impl Parser<'_> {
     /// A number, and `: type` behind it. `1 : i32`.
     fn number_value(&mut self) -> Res<AttrValue> {
         let (word, is_float) = (self.word(), self.token.tok == Tok::Float);
+        let (start, end) = (self.token.start, self.token.end);
         let digits = word.strip_prefix('-').unwrap_or(word);
         let int = match digits.strip_prefix("0x") {
             Some(hex) => i128::from_str_radix(hex, 16),
@@ -82,6 +104,15 @@ impl Parser<'_> {
         self.advance();
         let ty = if self.eat(":") { Some(self.ty()?.ty) } else { None };
         let of_float = matches!(&ty, Some(Type::Element(e)) if e.contains('f'));
+        if let Some(Type::Element(element)) = &ty
+            && of_float
+            && !digits.starts_with("0x")
+            && beyond(digits, element)
+        {
+            let message = format!("`{word}` is larger than every `{element}`");
+            let d = Diagnostic::error(codes::PTO_SYNTAX, Span::new(self.file, start as u32, end as u32), message);
+            return self.report(d.with_help("infinity is written as its bits, as in `0x7F800000 : f32`"));
+        }
         match int {
             Ok(n) if !is_float && !of_float => Ok(AttrValue::Int(if word.starts_with('-') { -n } else { n }, ty)),
             _ => Ok(AttrValue::Float(Word::new(word), ty)),
@@ -92,6 +123,12 @@ impl Parser<'_> {
     fn enum_value(&mut self) -> Res<AttrValue> {
         let word = self.word();
         let start = self.token.start;
+        if let Some(known) = self.attributes.get(word) {
+            // Of a name whose value is wrong no more is told.
+            let known = known.clone().ok_or(super::Reported)?;
+            self.advance();
+            return Ok(known);
+        }
         if word == "#pto" {
             self.advance();
             self.expect("<", "behind `#pto`")?;
@@ -146,5 +183,16 @@ impl Parser<'_> {
             self.advance();
         }
         Ok(())
+    }
+}
+
+/// Whether a number is larger than all that an element of this type holds.
+fn beyond(digits: &str, element: &str) -> bool {
+    let Ok(value) = digits.parse::<f64>() else { return false };
+    match dtype_of(element) {
+        Some(DType::F32) => (value as f32).is_infinite(),
+        Some(DType::F16) => half::f16::from_f64(value).is_infinite(),
+        Some(DType::BF16) => half::bf16::from_f64(value).is_infinite(),
+        _ => value.is_infinite(),
     }
 }

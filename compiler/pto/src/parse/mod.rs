@@ -7,11 +7,12 @@ mod ops;
 mod types;
 mod values;
 
-use crate::attr::Source;
+use crate::attr::{AttrValue, Source};
 use crate::lexer::{self, Tok, Token, Word};
 use crate::tree::{BlockArg, Function, Item, MAX_DEPTH, Module, Region, Value};
-use crate::types::Typed;
+use crate::types::{Type, Typed};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
+use rustc_hash::FxHashMap;
 
 /// Longest text that is read: spans have 32 bits.
 const MAX_BYTES: usize = 16 << 20;
@@ -52,12 +53,24 @@ pub(crate) struct Parser<'t> {
     /// Where the last token that was taken ends.
     taken: usize,
     depth: u32,
+    /// Names for types, and for attributes; `None` of one that is wrong.
+    types: FxHashMap<Word, Option<Type>>,
+    attributes: FxHashMap<Word, Option<AttrValue>>,
     diagnostics: Vec<Diagnostic>,
 }
 
 impl<'t> Parser<'t> {
     fn new(file: FileId, text: &'t str) -> Parser<'t> {
-        Parser { file, text, token: lexer::next(text, 0), taken: 0, depth: 0, diagnostics: Vec::new() }
+        Parser {
+            file,
+            text,
+            token: lexer::next(text, 0),
+            taken: 0,
+            depth: 0,
+            types: FxHashMap::default(),
+            attributes: FxHashMap::default(),
+            diagnostics: Vec::new(),
+        }
     }
 
     // ---- tokens ----------------------------------------------------------------------------------------------------
@@ -197,19 +210,28 @@ impl<'t> Parser<'t> {
         if self.token.start == before && self.token.tok != Tok::End {
             self.advance();
         }
-        while self.token.tok != Tok::End && !(self.is("func.func") || self.is("module")) {
+        while self.token.tok != Tok::End && !(self.is("func.func") || self.is("module") || self.is_alias()) {
             self.advance();
         }
+    }
+
+    /// Whether a name for a type or an attribute is defined here.
+    fn is_alias(&self) -> bool {
+        let next = lexer::next(self.text, self.token.end);
+        matches!(self.token.tok, Tok::Type | Tok::Attr) && &self.text[next.start..next.end] == "="
     }
 
     fn item(&mut self) -> Res<Option<Item>> {
         let start = self.token.start;
         if self.token.tok == Tok::Attr {
-            // `#loc1 = loc(..)`: a name for a place, which nothing here needs.
+            return self.attribute_alias().map(|()| None);
+        }
+        if self.token.tok == Tok::Type {
+            return self.type_alias().map(|()| None);
+        }
+        if self.is("}") && !self.diagnostics.is_empty() {
+            // It ends what could not be read.
             self.advance();
-            self.expect("=", "behind an attribute's name")?;
-            self.attr_value()?;
-            self.source()?;
             return Ok(None);
         }
         if self.eat("module") {

@@ -219,10 +219,10 @@ impl Parser<'_> {
             Kind::Index => "an `index`",
             Kind::Any => "a tile or a number",
         };
-        let ty = operand.ty.as_ref().map(|t| t.ty.to_string()).unwrap_or_default();
+        let ty = operand.ty.as_ref().map(|t| t.ty.with_article()).unwrap_or_default();
         let message = format!("operand `{}` of `{}` is {what}", slot.name, op.row.name);
         let d = Diagnostic::error(codes::PTO_TYPE, operand.value.span, message);
-        self.report(d.with_label(format!("this is a `{ty}`")))
+        self.report(d.with_label(format!("this is {ty}")))
     }
 
     // ---- assembly formats ------------------------------------------------------------------------------------------

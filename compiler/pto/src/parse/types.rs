@@ -33,7 +33,21 @@ impl Parser<'_> {
             Tok::Name if ["memref", "tensor", "vector", "none"].contains(&word) => return self.opaque(),
             _ => return self.fail("expected a type, as in `index`, `f32` or `!pto.tile_buf<vec, 16x64xf32>`".into()),
         }
+        if let Some(known) = self.types.get(word) {
+            // Of a name whose type is wrong no more is told.
+            let known = known.clone().ok_or(super::Reported)?;
+            self.advance();
+            return Ok(known);
+        }
         let Some(name) = word.strip_prefix("!pto.") else {
+            if !word.contains('.') {
+                let d = Diagnostic::error(codes::PTO_UNKNOWN, span, format!("nothing defines the type `{word}`"));
+                let near = suggest(word, self.types.keys().map(Word::as_str)).map(|n| format!("did you mean `{n}`?"));
+                return self.report(match near {
+                    Some(near) => d.with_help(near),
+                    None => d,
+                });
+            }
             return self.wrong(codes::PTO_UNKNOWN, span, format!("`{word}` is no type of the dialect `pto`"));
         };
         match name {
@@ -83,7 +97,24 @@ impl Parser<'_> {
         if self.eat("<") {
             self.skip_angles("the type")?;
         }
-        Ok(Type::Other(Word::new(self.text[start..self.taken].split_whitespace().collect::<Vec<_>>().join(" "))))
+        Ok(Type::Other(Word::new(spaced(&self.text[start..self.taken]))))
+    }
+
+    /// `!t = !pto.tile_buf<..>`: a name for a type. What is printed has the type itself, as PTOAS prints it.
+    pub(super) fn type_alias(&mut self) -> Res<()> {
+        let (name, span) = (Word::new(self.word()), self.here());
+        self.advance();
+        self.expect("=", "behind a type's name")?;
+        if name.contains('.') {
+            let message = format!("`{name}` is a name of a dialect: that of a type has no `.`");
+            return self.wrong(codes::PTO_SYNTAX, span, message);
+        }
+        if self.types.contains_key(&name) {
+            return self.wrong(codes::PTO_VALUE, span, format!("`{name}` is defined twice"));
+        }
+        let ty = self.ty();
+        self.types.insert(name, ty.as_ref().ok().map(|t| t.ty.clone()));
+        ty.map(|_| ())
     }
 
     fn element(&mut self) -> Res<Word> {
@@ -150,6 +181,10 @@ impl Parser<'_> {
             let rest = &self.text[at..];
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let len = if rest.starts_with('?') { 1 } else { digits };
+            if rest.starts_with('-') && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
+                self.jump(at);
+                return self.fail("expected an extent, which is not negative".into());
+            }
             if len == 0 || !rest[len..].starts_with('x') {
                 self.jump(at);
                 return Ok(extents);
@@ -322,4 +357,33 @@ impl Parser<'_> {
         }
         Ok(n as u32)
     }
+}
+
+/// A type of MLIR with the spaces that MLIR prints, and without comments: what is between its words says nothing.
+fn spaced(text: &str) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    while at < text.len() {
+        let next = lexer::skip(text, at);
+        let Some(c) = text[next..].chars().next() else { break };
+        let word = |c: char| c.is_alphanumeric() || c == '_';
+        if next > at && out.chars().last().is_some_and(word) && word(c) {
+            out.push(' ');
+        }
+        match c {
+            ',' | ':' => {
+                out.push(c);
+                out.push(' ');
+            }
+            '-' if text[next..].starts_with("->") => out.push_str(" ->"),
+            _ => out.push(c),
+        }
+        at = next + c.len_utf8();
+        if out.ends_with(" ->") {
+            out.push(' ');
+            at += 1;
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
 }

@@ -343,7 +343,7 @@ impl Reader<'_> {
         if word == "index_cast" && a.ty == Type::Index {
             self.casts.insert(Word::new(&text), Word::new(&from));
             self.indices.insert(Word::new(&from));
-        } else if name == "i64" && matches!(word, "extui" | "extsi") {
+        } else if name == "i64" && matches!(word, "extui" | "extsi") || word == "extf" && own == "f16" {
             self.casts.insert(Word::new(&text), Word::new(&from));
         }
         let natural = keeps && a.natural || zero_extended && wider(&name, &own);

@@ -151,6 +151,11 @@ impl Reader<'_> {
     pub(super) fn typed(&self, op: &Op, text: &str, ty: &Type) -> String {
         let own = ty.element().and_then(|e| dtype_of(e));
         match (own, signs::of_tiles(op, &self.facts.masks)) {
+            // A slope is an `f32`, of all tiles.
+            (Some(own), Some(tile)) if own != tile && op.row.name == "pto.tlrelu" => {
+                let widened = self.casts.get(text).filter(|_| tile == DType::F16);
+                widened.map_or_else(|| format!("{tile}({text})"), ToString::to_string)
+            }
             (Some(own), Some(tile)) if own != tile && own.is_int() && tile.is_int() && own.size() == tile.size() => {
                 format!("{tile}({})", self.casts.get(text).map_or(text, |index| index.as_str()))
             }
@@ -223,17 +228,22 @@ impl Reader<'_> {
         let modes: Vec<String> = self.relu(op).into_iter().collect();
         let mut args = vec![self.tile_argument(op, "dst")?, self.tile_argument(op, "src")?];
         let moved = op.operand("src").and_then(|o| self.reshaped.get(&o.value.name)).cloned();
-        if let Some((ty, tile)) = moved {
+        if let Some((ty, tile, at)) = moved {
             let dst = self.tile(&self.operand(op, "dst")?.value)?;
             if dst.is_whole() && (TileBuf { short: ty.short, ..dst.ty }) == ty && op.attrs.is_empty() {
                 args[1].0 = tile;
                 return Ok(statement(op, "TRESHAPE", args, &[]));
             }
             let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
-            let (declared, copy) = (self.declaration(&ty, &valid, op.span)?, self.give("reshaped"));
-            self.out.line(&format!("let {copy} = {declared};"), op.span);
-            self.out.line(&format!("TRESHAPE({copy}, {tile});"), op.span);
-            args[1].0 = copy.to_string();
+            args[1].0 = match at {
+                Some(at) => self.placed_tile(op, &ty, &valid, at)?.to_string(),
+                None => {
+                    let (declared, copy) = (self.declaration(&ty, &valid, op.span)?, self.give("reshaped"));
+                    self.out.line(&format!("let {copy} = {declared};"), op.span);
+                    self.out.line(&format!("TRESHAPE({copy}, {tile});"), op.span);
+                    copy.to_string()
+                }
+            };
         }
         let name = if op.operand("fp").is_some() { "TMOV_FP" } else { "TMOV" };
         if op.operand("fp").is_some() {

@@ -32,7 +32,7 @@ use crate::tree::{BlockArg, Function, Module, Op, Operand, Region, Value};
 use crate::types::{TileBuf, Type, dtype_of};
 use meaning::{Meaning, Scalar};
 use names::Names;
-pub(crate) use names::is_keyword;
+pub(crate) use names::{is_keyword, is_taken};
 pub use out::Source;
 use params::{Facts, Shape};
 use ptoc_diagnostics::{Diagnostic, Span, codes};
@@ -85,7 +85,7 @@ pub fn read(module: &Module, reserved: &dyn Fn(&str) -> bool, given: &[String]) 
         let mut reader = Reader::new(f, reserved, given);
         // It may have the name of a function that its text does not need.
         let name = match reader.facts.flags {
-            true => kernels.give(&f.name, &names::is_taken),
+            true => kernels.give_manual(&f.name),
             false => kernels.give_kernel(&f.name),
         };
         match reader.function(f, body, &name) {
@@ -195,7 +195,8 @@ pub(super) struct Reader<'r> {
     grid: Option<grid::Grid<'r>>,
     /// Arrays as lists of their elements.
     lists: FxHashMap<Word, Word>,
-    /// Expressions that are whole numbers in another type, which holds them or their lowest bits, and these numbers.
+    /// Expressions that are whole numbers in another type, which holds them or their lowest bits, and these numbers;
+    /// floats that were widened, too.
     casts: FxHashMap<Word, Word>,
     /// Which tiles each region changes the valid part of.
     changed: shapes::Changed,
@@ -207,8 +208,8 @@ pub(super) struct Reader<'r> {
     indices: FxHashSet<Word>,
     /// Whether numbers are written where they are used, and get no names.
     inlined: bool,
-    /// Other shapes of tiles, by what is moved out of them: the type, and the tile's expression.
-    reshaped: FxHashMap<Word, (TileBuf, String)>,
+    /// Other shapes of tiles, by what is moved out of them: the type, the tile's expression, and its address, if any.
+    reshaped: FxHashMap<Word, (TileBuf, String, Option<i128>)>,
 }
 
 impl<'r> Reader<'r> {

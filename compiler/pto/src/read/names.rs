@@ -44,9 +44,10 @@ pub(crate) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// Whether no kernel can have the name: it is an instruction, a dtype or a location.
-pub(super) fn is_taken(name: &str) -> bool {
-    name == "index"
+/// Whether no kernel can have the name: it is a word of the language, an instruction, a dtype or a location.
+pub(crate) fn is_taken(name: &str) -> bool {
+    is_keyword(name)
+        || name == "index"
         || ptoc_isa::lookup(name).is_some()
         || DType::from_name(name).is_some()
         || Loc::from_name(name).is_some()
@@ -56,16 +57,21 @@ impl Names {
     /// A name for the value `%name`: its letters and digits, which differs from all names before. `reserved` says what
     /// else the language knows.
     pub fn give(&mut self, name: &str, reserved: &dyn Fn(&str) -> bool) -> Word {
-        self.other_than(name, &|name| USED.contains(&name) || reserved(name))
+        self.other_than(name, false, &|name| USED.contains(&name) || reserved(name))
     }
 
     /// A name for a kernel, which may be that of a function of the language, and not that of an instruction, a dtype or
     /// a location.
     pub fn give_kernel(&mut self, name: &str) -> Word {
-        self.other_than(name, &is_taken)
+        self.other_than(name, true, &is_taken)
     }
 
-    fn other_than(&mut self, name: &str, reserved: &dyn Fn(&str) -> bool) -> Word {
+    /// As [`Names::give_kernel`], where the kernel's text has words that mean something.
+    pub fn give_manual(&mut self, name: &str) -> Word {
+        self.other_than(name, true, &|name| USED.contains(&name) || is_taken(name))
+    }
+
+    fn other_than(&mut self, name: &str, kernel: bool, reserved: &dyn Fn(&str) -> bool) -> Word {
         let mut base: String =
             name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
         if base.is_empty() || base.starts_with(|c: char| c.is_ascii_digit()) {
@@ -73,9 +79,13 @@ impl Names {
         }
         // A long name has its beginning: what tells it apart is added.
         base.truncate(64);
+        // Where the text is written again, it has its own name.
+        if is_keyword(&base) || kernel && is_taken(&base) {
+            base.push('_');
+        }
         let mut candidate = base.clone();
         let mut n = 1;
-        while self.taken.contains(&candidate) || is_keyword(&candidate) || reserved(&candidate) {
+        while self.taken.contains(&candidate) || reserved(&candidate) {
             n += 1;
             candidate = format!("{}_{n}", unnumbered(&base));
         }

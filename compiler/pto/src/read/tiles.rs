@@ -145,7 +145,7 @@ impl Reader<'_> {
 
     /// A tile at a constant address. It stands for bytes, and begins no life: it is declared once, above all loops, and
     /// tiles of one type at one address are one tile.
-    fn placed_tile(&mut self, op: &Op, ty: &TileBuf, valid: &[Option<String>; 2], at: i128) -> Res<Word> {
+    pub(super) fn placed_tile(&mut self, op: &Op, ty: &TileBuf, valid: &[Option<String>; 2], at: i128) -> Res<Word> {
         if at < 0 {
             let span = op.operand("addr").map_or(op.span, |o| o.value.span);
             return Err(Box::new(Diagnostic::error(codes::PTO_TYPE, span, format!("an address is not {at}"))));
@@ -297,9 +297,35 @@ impl Reader<'_> {
         let tile = self.tile(&self.operand(op, "src")?.value)?;
         let valid = [ty.valid.0.map(|n| n.to_string()), ty.valid.1.map(|n| n.to_string())];
         let Some(at) = tile.addr else { return self.copied_alias(op, &tile, ty, &valid) };
+        if op.row.name == "pto.treshape" && self.is_copy(&ty, &tile) && self.is_moved(op) {
+            // A move of what is in these bytes then.
+            return self.moved_alias(op, tile, ty, Some(at));
+        }
         let name = self.placed_tile(op, &ty, &valid, at)?;
         let text = name.to_string();
         self.result(op, Meaning::Tile(Tile { text, name, ty, addr: Some(at), unknown: false }));
+        Ok(())
+    }
+
+    /// Whether a tile has all elements of another one in their order.
+    fn is_copy(&self, ty: &TileBuf, tile: &Tile) -> bool {
+        let linear = |t: &TileBuf| t.blayout == Major::Row || t.cols == 1;
+        let full = |t: &TileBuf| t.loc == Loc::Vec && t.valid == (Some(t.rows), Some(t.cols)) && linear(t);
+        dtype_of(&ty.dtype) == dtype_of(&tile.ty.dtype) && full(ty) && full(&tile.ty) && tile.is_whole()
+    }
+
+    /// Whether what an operation gives is moved, and nothing else.
+    fn is_moved(&self, op: &Op) -> bool {
+        let is = |r: &Word| self.facts.uses.get(r) == Some(&1) && self.facts.moved.contains(r);
+        op.results.first().is_some_and(|r| is(&r.name))
+    }
+
+    /// Another shape of a tile that is only moved: the move is the reshape.
+    fn moved_alias(&mut self, op: &Op, tile: Tile, ty: TileBuf, at: Option<i128>) -> Res<()> {
+        if let Some(result) = op.results.first() {
+            self.reshaped.insert(result.name.clone(), (ty.clone(), tile.text.clone(), at));
+        }
+        self.result(op, Meaning::Tile(Tile { ty, addr: at, ..tile }));
         Ok(())
     }
 
@@ -333,13 +359,8 @@ impl Reader<'_> {
             return Err(Box::new(d.with_secondary(source.span, "this tile has no `addr`")));
         }
         // Where it is only moved, the move is the reshape: so one is written.
-        let result = op.results.first().map(|r| &r.name);
-        if let Some(result) = result.filter(|r| self.facts.uses.get(*r) == Some(&1) && self.facts.moved.contains(*r))
-            && name == "TRESHAPE"
-        {
-            self.reshaped.insert(result.clone(), (ty.clone(), tile.text.clone()));
-            self.result(op, Meaning::Tile(Tile { ty, addr: None, ..tile.clone() }));
-            return Ok(());
+        if name == "TRESHAPE" && self.is_moved(op) {
+            return self.moved_alias(op, tile.clone(), ty, None);
         }
         let declared = self.declaration(&ty, valid, op.span)?;
         let copy = self.give(op.results.first().map_or("tile", |r| &r.name));

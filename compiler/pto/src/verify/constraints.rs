@@ -3,9 +3,10 @@
 
 use super::contracts::{differ, tile, type_in};
 use super::{Res, err};
+use crate::lexer::Word;
 use crate::ops::Form;
 use crate::tree::Op;
-use crate::types::{Major, TileBuf, Type, loc_word};
+use crate::types::{Major, TileBuf, Type, dtype_of, loc_word};
 use ptoc_diagnostics::{Diagnostic, Span, codes, list};
 use ptoc_isa::Loc;
 use rustc_hash::FxHashMap;
@@ -165,6 +166,57 @@ impl<'o> Asked<'o> {
                 Some(slot) => self.wrong(slot, format!("all columns of `{slot}` of `{name}` have to be valid")),
                 None => Ok(()),
             },
+            "same" => {
+                let mut known = slots().filter_map(|s| Some((s, self.element(s)?)));
+                let Some((first, a)) = known.next() else { return Ok(()) };
+                match known.find(|(_, b)| *b != a) {
+                    Some((slot, b)) => {
+                        let message =
+                            format!("the elements of `{first}` of `{name}` are {a}, and those of `{slot}` {b}");
+                        self.wrong(slot, message)
+                    }
+                    None => Ok(()),
+                }
+            }
+            "row" => match slots().find(|s| self.tile(s).is_some_and(|t| t.valid.0.is_some_and(|n| n != 1))) {
+                Some(slot) => self.wrong(slot, format!("one row of `{slot}` of `{name}` has to be valid")),
+                None => Ok(()),
+            },
+            "breadth" => {
+                let mut tiles = slots().filter_map(|s| Some((s, self.tile(s)?)));
+                let Some((first, a)) = tiles.next() else { return Ok(()) };
+                match tiles.find(|(_, b)| differ(a.valid.1, b.valid.1)) {
+                    Some((slot, _)) => {
+                        let message =
+                            format!("as many columns have to be valid of `{slot}` of `{name}` as of `{first}`");
+                        self.wrong(slot, message)
+                    }
+                    None => Ok(()),
+                }
+            }
+            "width" => {
+                let (slot, sizes) = (clause.words[0], &clause.words[1..]);
+                let own = self.element(slot).and_then(|e| Some((dtype_of(&e)?.size().to_string(), e)));
+                match own.filter(|(size, _)| !sizes.contains(&size.as_str())) {
+                    Some((_, element)) => {
+                        let known = sizes.join(" or ");
+                        let message =
+                            format!("an element of `{slot}` of `{name}` has {known} bytes, and this is {element}");
+                        self.wrong(slot, message)
+                    }
+                    None => Ok(()),
+                }
+            }
+            "number" => {
+                let (slot, types) = (clause.words[0], &clause.words[1..]);
+                match self.ty(slot) {
+                    Some(Type::Element(own)) if !types.contains(&own.as_str()) => {
+                        let known = list(types.iter().copied());
+                        self.wrong(slot, format!("`{slot}` of `{name}` is of type {known}, and this is {own}"))
+                    }
+                    _ => Ok(()),
+                }
+            }
             "many" => match slots().find(|s| self.tile(s).is_some_and(|t| t.cols == 1)) {
                 Some(slot) => self.wrong(slot, format!("`{slot}` of `{name}` has to have more than one column")),
                 None => Ok(()),
@@ -248,9 +300,14 @@ impl<'o> Asked<'o> {
         self.wrong("dst", message)
     }
 
+    /// The type of the elements in a slot, if it has any.
+    fn element(&self, slot: &str) -> Option<Word> {
+        let ty = self.ty(slot).filter(|ty| !matches!(ty, Type::Element(_) | Type::Index))?;
+        ty.memref().map(|m| m.1).or_else(|| ty.element().cloned())
+    }
+
     fn elements(&self, slot: &str, types: &[&str]) -> Res<()> {
-        let Some(ty) = self.ty(slot).filter(|ty| !matches!(ty, Type::Element(_) | Type::Index)) else { return Ok(()) };
-        let Some(element) = ty.memref().map(|m| m.1).or_else(|| ty.element().cloned()) else { return Ok(()) };
+        let Some(element) = self.element(slot) else { return Ok(()) };
         let fits = |word: &&str| match word.strip_prefix('=') {
             Some(exact) => exact == element.as_str(),
             None if *word == "f8" => element.starts_with("f8"),
@@ -276,8 +333,9 @@ mod tests {
     /// Rows are of operations, and their clauses of operands and attributes that these have.
     #[test]
     fn rows_fit_the_operations() {
-        const KINDS: [&str; 13] = [
+        const KINDS: [&str; 18] = [
             "rows", "apart", "alike", "size", "type", "shape", "columns", "many", "moves", "with", "has", "none", "in",
+            "same", "row", "breadth", "number", "width",
         ];
         for (name, clauses) in CLAUSES.iter() {
             let op = lookup(name).unwrap_or_else(|| panic!("{name}"));
@@ -290,7 +348,7 @@ mod tests {
                 assert!(clause.on.iter().all(|on| ["a2a3", "a5", "mask", "index"].contains(on)), "{name}");
                 let named = match clause.kind {
                     "moves" | "only" => 0,
-                    "in" | "with" => 1,
+                    "in" | "with" | "number" | "width" => 1,
                     _ => clause.words.len(),
                 };
                 assert!(clause.words[..named].iter().all(|w| slots.contains(w)), "{name} {:?}", clause.words);

@@ -93,7 +93,7 @@ fn element(op: &Op, types: &[Option<Type>], of: &str, number: Option<&Type>) -> 
     if fine {
         return Ok(());
     }
-    let message = format!("the elements are `{own}`, and the number of `{}` is a `{number}`", op.row.name);
+    let message = format!("the elements are `{own}`, and the number of `{}` is {}", op.row.name, number.with_article());
     err(codes::PTO_TYPE, op.span, message)
 }
 

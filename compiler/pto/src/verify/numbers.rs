@@ -68,7 +68,7 @@ fn select(op: &Op, types: &[Option<Type>]) -> Res<()> {
     if let (Some(Some(ty)), Some(operand)) = (types.first(), op.operands.first())
         && !is_condition(ty)
     {
-        let message = format!("a condition is an `i1`, and this is a `{ty}`");
+        let message = format!("a condition is an `i1`, and this is {}", ty.with_article());
         return err(codes::PTO_TYPE, operand.value.span, message);
     }
     Ok(())
@@ -139,14 +139,19 @@ fn two_sides(op: &Op, types: &[Option<Type>]) -> Res<()> {
     let said = a.ty.as_ref().map(|t| &t.ty);
     for (operand, ty) in [(a, ta), (b, tb)] {
         if let Some(said) = said.filter(|said| !same(said, ty)) {
-            let message = format!("`%{}` is a `{ty}`, and `{}` is of `{said}`", operand.value.name, op.row.name);
+            let message =
+                format!("`%{}` is {}, and `{}` is of `{said}`", operand.value.name, ty.with_article(), op.row.name);
             return err(codes::PTO_TYPE, operand.value.span, message);
         }
     }
     let of_floats = op.row.name.ends_with('f');
     if of_floats != is_float(ta) {
         let kind = if of_floats { "floats" } else { "integers" };
-        return err(codes::PTO_TYPE, op.span, format!("`{}` is of {kind}, and this is a `{ta}`", op.row.name));
+        return err(
+            codes::PTO_TYPE,
+            op.span,
+            format!("`{}` is of {kind}, and this is {}", op.row.name, ta.with_article()),
+        );
     }
     Ok(())
 }

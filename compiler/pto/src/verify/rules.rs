@@ -5,8 +5,8 @@ use super::{Res, err, same};
 use crate::attr::AttrValue;
 use crate::lexer::Word;
 use crate::ops::{Form, Kind};
-use crate::tree::Op;
-use crate::types::{Extent, TileBuf, Type, dtype_of};
+use crate::tree::{Op, Operand};
+use crate::types::{Extent, Major, TileBuf, Type, dtype_of};
 use crate::words::{ENUMERATIONS, enumeration};
 use ptoc_diagnostics::{Diagnostic, codes, list, suggest};
 use rustc_hash::FxHashMap;
@@ -24,8 +24,8 @@ pub(super) fn check(
     kinds(op, types)?;
     match op.row.name {
         "pto.make_tensor_view" => make_tensor_view(op, types),
-        "pto.partition_view" => partition_view(op),
-        "pto.alloc_tile" => alloc_tile(op),
+        "pto.partition_view" => partition_view(op, constants),
+        "pto.alloc_tile" => alloc_tile(op, types),
         "pto.tload" | "pto.tstore" => transfer(op, types),
         "pto.addptr" => match (&types[0], op.result_types.first()) {
             (Some(ptr @ Type::Ptr(_)), Some(result)) if same(ptr, &result.ty) => Ok(()),
@@ -33,9 +33,14 @@ pub(super) fn check(
         },
         "pto.tassign" => tassign(op, types, constants),
         "func.call" => call(op, functions),
-        "pto.subset" | "pto.subview" => part(op, types, constants),
+        "pto.subset" => {
+            part(op, types, constants)?;
+            boxed_part(op, types, constants)
+        }
+        "pto.subview" => part(op, types, constants),
         "pto.set_validshape" => valid_shape(op, types, constants),
         "scf.if" | "scf.condition" => condition(op, types),
+        "scf.for" => bounds(op, types),
         name if name.starts_with("arith.") => super::numbers::check(op, types),
         _ => Ok(()),
     }
@@ -63,7 +68,7 @@ const VALUES: [(&str, &str); 21] = [
     ("descending", "true or false"),
     ("isBinary", "true or false"),
     ("exhausted", "true or false"),
-    ("upperOrLower", "a whole number"),
+    ("upperOrLower", "0 (lower) or 1 (upper)"),
 ];
 
 /// An attribute of an instruction has a value of the kind that its definition says.
@@ -74,7 +79,8 @@ fn values(op: &Op) -> Res<()> {
     for attr in &op.attrs {
         let Some((_, kind)) = VALUES.iter().find(|(name, _)| *name == attr.name.as_str()) else { continue };
         let fine = match (&attr.value, *kind) {
-            (Some(AttrValue::Bool(_)), "true or false") | (Some(AttrValue::Int(..)), "a whole number") => true,
+            (Some(AttrValue::Int(n, _)), "0 (lower) or 1 (upper)") => matches!(n, 0 | 1),
+            (Some(AttrValue::Bool(_)), "true or false") => true,
             (Some(AttrValue::Enum(_, of, word)), kind) => {
                 of.as_str() == kind
                     || of.is_empty() && enumeration(kind).is_some_and(|e| e.words.contains(&word.as_str()))
@@ -133,12 +139,16 @@ fn kinds(op: &Op, types: &[Option<Type>]) -> Res<()> {
         let Some(ty) = ty else { continue };
         let (fine, what) = match kind(operand.slot) {
             Some(Kind::Scalar) if WHOLE.contains(&operand.slot) => (is_integer(ty), "an integer"),
-            Some(Kind::Scalar) => (matches!(ty, Type::Element(_)), "an integer or a float"),
+            Some(Kind::Scalar) => match ty {
+                Type::Element(word) if word.starts_with(['s', 'u']) => (false, "an integer without a sign or a float"),
+                ty => (matches!(ty, Type::Element(_)), "an integer or a float"),
+            },
             Some(Kind::Index) => (*ty == Type::Index, "an `index`"),
             _ => continue,
         };
         if !fine {
-            let message = format!("`{}` of `{}` is {what}, and this is a `{ty}`", operand.slot, op.row.name);
+            let message =
+                format!("`{}` of `{}` is {what}, and this is {}", operand.slot, op.row.name, ty.with_article());
             return err(codes::PTO_TYPE, operand.value.span, message);
         }
     }
@@ -165,6 +175,67 @@ fn part(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -> R
     Ok(())
 }
 
+/// Rows and columns of a box, if the tile has any: `computeInnerShape` of PTOAS.
+fn box_of(tile: &TileBuf) -> Option<(i64, i64)> {
+    let line = 32 / i64::try_from(dtype_of(&tile.dtype)?.size()).ok()?;
+    match (tile.slayout?, tile.fractal) {
+        (_, 1024) => Some((16, 16)),
+        (_, 32) => Some((16, 2)),
+        (Major::Row, _) => Some((16, line)),
+        (Major::Col, _) => Some((line, 16)),
+    }
+}
+
+/// A part of a tile of boxes is whole boxes, and whole columns of them, or rows where these are what is contiguous.
+fn boxed_part(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -> Res<()> {
+    let Some(Some(Type::TileBuf(tile))) = types.first() else { return Ok(()) };
+    let (Some(inner), [Some(rows), Some(cols)]) = (box_of(tile), &op.sizes()[..]) else { return Ok(()) };
+    let refused = |span, message: String| {
+        let note = format!("its boxes are {}x{}", inner.0, inner.1);
+        Err(Box::new(Diagnostic::error(codes::PTO_TYPE, span, message).with_note(note)))
+    };
+    if rows % inner.0 != 0 || cols % inner.1 != 0 {
+        return refused(op.span, format!("a part of a tile of boxes is whole boxes, and this is {rows}x{cols}"));
+    }
+    for (k, (offset, (step, what))) in
+        op.operands_of("offsets").zip([(inner.0, "row"), (inner.1, "column")]).enumerate()
+    {
+        let at = constants.get(&offset.value.name).copied();
+        if let Some(at) = at.filter(|at| at % i128::from(step) != 0) {
+            return refused(
+                offset.value.span,
+                format!("a part of a tile of boxes begins at a box, and not {what} {at}"),
+            );
+        }
+        // What lies one behind the other is rows of boxes, or columns of them.
+        let whole = if tile.blayout == Major::Row { 1 } else { 0 };
+        let (size, has) = if k == 0 { (*rows, tile.rows) } else { (*cols, tile.cols) };
+        if k == whole && (size != has || at != Some(0)) {
+            let message =
+                format!("a part of this tile has all its {has} {what}s: its boxes follow each other along them");
+            return refused(op.span, message);
+        }
+    }
+    Ok(())
+}
+
+/// The bounds and the step of a loop have the type of its number.
+fn bounds(op: &Op, types: &[Option<Type>]) -> Res<()> {
+    let number = op.regions.first().and_then(|r| r.args.first()).and_then(|a| a.ty.as_ref());
+    let wanted = number.map_or(Type::Index, |t| t.ty.clone());
+    for (operand, ty) in op.operands.iter().zip(types).filter(|(o, _)| o.slot != "inits") {
+        if let Some(ty) = ty.as_ref().filter(|ty| !same(ty, &wanted)) {
+            let message =
+                format!("the number of this loop is of type `{wanted}`, and `%{}` of `{ty}`", operand.value.name);
+            let d = Diagnostic::error(codes::PTO_TYPE, operand.value.span, message);
+            return Err(Box::new(
+                d.with_help("make it one with `arith.index_cast`, or say the type behind the bounds"),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// What is valid is changed where the type says `?x?`, to no more than the tile has.
 fn valid_shape(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -> Res<()> {
     let Some(Some(Type::TileBuf(tile))) = types.first() else { return Ok(()) };
@@ -185,9 +256,11 @@ fn valid_shape(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128
 /// What a branch or a loop asks for is of type `i1`.
 fn condition(op: &Op, types: &[Option<Type>]) -> Res<()> {
     match (types.first(), op.operands.first()) {
-        (Some(Some(ty)), Some(operand)) if !super::numbers::is_condition(ty) => {
-            err(codes::PTO_TYPE, operand.value.span, format!("a condition is an `i1`, and this is a `{ty}`"))
-        }
+        (Some(Some(ty)), Some(operand)) if !super::numbers::is_condition(ty) => err(
+            codes::PTO_TYPE,
+            operand.value.span,
+            format!("a condition is an `i1`, and this is {}", ty.with_article()),
+        ),
         _ => Ok(()),
     }
 }
@@ -219,7 +292,7 @@ fn tassign(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -
             "where an array is the launch knows: bind the view to an argument of type `!pto.ptr`",
         ),
         (Type::TensorView(..) | Type::PartitionView(..), to) => refused(
-            format!("a view of global memory is bound to a pointer, and `%{name}` is a `{to}`"),
+            format!("a view of global memory is bound to a pointer, and `%{name}` is {}", to.with_article()),
             "bind it to one",
         ),
         (_, Type::Ptr(_)) => refused(
@@ -228,7 +301,10 @@ fn tassign(op: &Op, types: &[Option<Type>], constants: &FxHashMap<Word, i128>) -
         ),
         _ if integer => Ok(()),
         (_, to) => refused(
-            format!("a tile is bound to a byte offset in its memory, an integer, and `%{name}` is a `{to}`"),
+            format!(
+                "a tile is bound to a byte offset in its memory, an integer, and `%{name}` is {}",
+                to.with_article()
+            ),
             "give the offset as an `i64`",
         ),
     }
@@ -334,7 +410,7 @@ fn make_tensor_view(op: &Op, types: &[Option<Type>]) -> Res<()> {
     }
 }
 
-fn partition_view(op: &Op) -> Res<()> {
+fn partition_view(op: &Op, constants: &FxHashMap<Word, i128>) -> Res<()> {
     let said = op.result_types.first().map(|t| &t.ty);
     let (Some(Type::TensorView(of, from)), None | Some(Type::PartitionView(..))) =
         (op.operands[0].ty.as_ref().map(|t| &t.ty), said)
@@ -349,6 +425,14 @@ fn partition_view(op: &Op) -> Res<()> {
             return err(codes::PTO_TYPE, op.span, message);
         }
     }
+    for (mode, ((offset, size), of)) in op.operands_of("offsets").zip(op.operands_of("sizes")).zip(of).enumerate() {
+        let number = |o: &Operand| constants.get(&o.value.name).copied();
+        let (at, Some(n), Some(has)) = (number(offset).unwrap_or(0).max(0), number(size), of) else { continue };
+        if at.saturating_add(n) > i128::from(*has) {
+            let message = format!("mode {mode} of the part has {n} elements from {at} on, and that of its view {has}");
+            return err(codes::PTO_TYPE, size.value.span, message);
+        }
+    }
     let Some(Type::PartitionView(extents, to)) = said else { return Ok(()) };
     if from != to {
         return err(codes::PTO_TYPE, op.span, format!("a part of a view of `{from}` has no elements of `{to}`"));
@@ -360,10 +444,16 @@ fn partition_view(op: &Op) -> Res<()> {
 }
 
 /// Operands of `alloc_tile` stand for what is `?` in the type, and for nothing else.
-fn alloc_tile(op: &Op) -> Res<()> {
+fn alloc_tile(op: &Op, types: &[Option<Type>]) -> Res<()> {
     let Some(Type::TileBuf(tile)) = op.result_types.first().map(|t| &t.ty) else {
         return err(codes::PTO_TYPE, op.span, "`pto.alloc_tile` gives a `!pto.tile_buf`");
     };
+    if let (Some(operand), Some(ty)) = (op.operand("addr"), super::contracts::type_in(op, types, "addr"))
+        && *ty != Type::Element(Word::new_static("i64"))
+    {
+        let message = format!("the address of a tile is an `i64`, and this is of type `{ty}`");
+        return err(codes::PTO_TYPE, operand.value.span, message);
+    }
     shape(op, tile)?;
     for (slot, extent) in [("valid_row", tile.valid.0), ("valid_col", tile.valid.1)] {
         match (op.operand(slot), extent) {

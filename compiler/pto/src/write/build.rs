@@ -4,7 +4,7 @@ use super::Writer;
 use crate::attr::{Attr, AttrValue};
 use crate::lexer::Word;
 use crate::ops::{self, Op as Row};
-use crate::read::is_keyword;
+use crate::read::{is_keyword, is_taken};
 use crate::tree::{Op, Operand, Region, ResultName, Value as Use};
 use crate::types::{Type, Typed};
 use ptoc_diagnostics::Span;
@@ -21,6 +21,15 @@ pub(super) struct Names {
 pub(crate) fn cleaned(name: &str) -> String {
     let clean: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '_' }).collect();
     if clean.is_empty() || clean.starts_with(|c: char| c.is_ascii_digit()) { format!("v{clean}") } else { clean }
+}
+
+/// The name of a function: that which it had where it was read.
+pub(super) fn function_name(kernel: &str) -> String {
+    let name = cleaned(kernel);
+    match name.strip_suffix('_').filter(|word| is_taken(word)) {
+        Some(word) => word.to_owned(),
+        None => name,
+    }
 }
 
 /// Whether a name is what `%3` is called where it is read: `v3`.
@@ -40,9 +49,11 @@ impl Names {
     /// A name like this one.
     pub fn give(&mut self, name: &str) -> Word {
         let mut base = cleaned(name);
-        // What is read has no such name.
+        // What is read has no such name, and what had it is called so again.
         if is_keyword(&base) {
             base.push('_');
+        } else if let Some(word) = base.strip_suffix('_').filter(|word| is_keyword(word)) {
+            base.truncate(word.len());
         }
         let mut candidate = base.clone();
         let mut n = 1;

@@ -6,8 +6,9 @@ use crate::attr::{Attr, AttrValue, Spelling};
 use crate::lexer::Word;
 use crate::ops::{Count, Dps, Form, Kind, OPS, Op as Row};
 use crate::types::Type;
-use ptoc_ir::tile::{Inst, InstAttrs, Op, Operand, Ty, Value};
+use ptoc_ir::tile::{Const, Inst, InstAttrs, Op, Operand, Ty, Value};
 use ptoc_isa::{AtomicOp, Instr, Loc, Oob, OperandKind, Order, RoundMode};
+use ptoc_tensor::DType;
 use rustc_hash::FxHashMap;
 
 /// Second forms of rows that are written as the first one is.
@@ -53,15 +54,7 @@ const WRITTEN: [&str; 30] = [
 
 /// Whether the writer has a use for an operation.
 pub fn is_written(row: &Row) -> bool {
-    let never = [
-        "arith.ceildivsi",
-        "arith.ceildivui",
-        "arith.maxnumf",
-        "arith.minnumf",
-        "arith.fptosi",
-        "arith.fptoui",
-        "arith.remf",
-    ];
+    let never = ["arith.ceildivsi", "arith.ceildivui", "arith.maxnumf", "arith.minnumf", "arith.bitcast", "arith.remf"];
     WRITTEN.contains(&row.name)
         || (row.name.starts_with("arith.") && !never.contains(&row.name) && row.name != "arith.index_castui")
         || row.instr.is_some_and(|i| !UNSAID.contains(&i.get().name))
@@ -72,8 +65,19 @@ fn turned(slot: &'static str) -> &'static str {
     match slot {
         "src" => "scalar",
         "scalar" => "src",
+        "src0" => "src1",
+        "src1" => "src0",
         slot => slot,
     }
+}
+
+/// A constant of 16 bits as an `f32`.
+fn widened(value: Const) -> Const {
+    let float = match value.ty {
+        Ty::D(DType::BF16) => half::bf16::from_bits(value.bits as u16).to_f32(),
+        _ => half::f16::from_bits(value.bits as u16).to_f32(),
+    };
+    Const { ty: Ty::D(DType::F32), bits: u64::from(float.to_bits()) }
 }
 
 /// A word as an attribute of an enumeration that MLIR prints.
@@ -116,7 +120,10 @@ impl Writer<'_> {
         let (attrs, skipped) = self.attributes(row, inst)?;
         let mut given: Vec<Given> = Vec::new();
         let lies = inst.operands.iter().any(|o| matches!(o, Operand::Tile(t) if self.lies(t)));
-        let operands = &inst.operands[..inst.operands.len() - skipped];
+        // A destination that is read, too, is an operand once more, and stands in the text once.
+        let again =
+            usize::from(instr.updates && inst.operands.len() > 1 && inst.operands.last() == inst.operands.first());
+        let operands = &inst.operands[..inst.operands.len() - skipped - again];
         // Windows stand in front of what is said to be valid of tiles: their places may have to be computed.
         let mut windows = FxHashMap::default();
         for (k, operand) in operands.iter().enumerate() {
@@ -137,6 +144,10 @@ impl Writer<'_> {
             let is_number = dps.ins.iter().any(|s| s.name == given.0 && s.kind == Kind::Scalar);
             if let (Operand::Scalar(v), Some(Type::Index), true) = (operand, &given.2, is_number) {
                 let (name, ty) = self.integer(*v)?;
+                *given = (given.0, name, Some(ty));
+            }
+            if let (Operand::Scalar(v), "slope", super::Form::Text) = (operand, given.0, self.form) {
+                let (name, ty) = self.in_f32(*v)?;
                 *given = (given.0, name, Some(ty));
             }
         }
@@ -207,6 +218,29 @@ impl Writer<'_> {
         Ok((self.define(op, name, Some(ty("i64"))), ty("i64")))
     }
 
+    /// A float as an `f32`, which a slope is: the one that it was rounded from, if there is one.
+    fn in_f32(&mut self, v: Value) -> Res<(Word, Type)> {
+        let ty = Type::Element(Word::new_static("f32"));
+        let half = |d: DType| matches!(d, DType::F16 | DType::BF16);
+        if !matches!(self.kernel.values[v].ty, Ty::D(d) if half(d)) {
+            return Ok((self.value(v)?, self.ty(v, self.span)?));
+        }
+        let name = match self.defs.of(v) {
+            Some(Op::Convert { a, round: RoundMode::Rint, saturate: false, .. })
+                if self.kernel.values[*a].ty == Ty::D(DType::F32) =>
+            {
+                self.value(*a)?
+            }
+            Some(Op::Const { value, .. }) => self.literal(widened(*value))?,
+            _ => {
+                let given = vec![("in", self.value(v)?, Some(self.ty(v, self.span)?))];
+                let (op, number) = (self.op("arith.extf", given), self.names.number());
+                self.define(op, number, Some(ty.clone()))
+            }
+        };
+        Ok((name, ty))
+    }
+
     /// Operands in the order of the table are what is written, then what is read, without storage to work in.
     fn slots(&self, dps: &Dps, instr: &Instr, given: &mut [Given]) -> Res<()> {
         let slots: Vec<&str> = dps
@@ -254,7 +288,7 @@ impl Writer<'_> {
         let instr = inst.instr.get();
         let InstAttrs { cmp, round, saturate, reversed, oob, fold, atomic, factors, relu, stepwise } = inst.attrs;
         // A scalar in front of the tile is divided by it.
-        let reversed = reversed && row.name != "pto.tdivs";
+        let reversed = reversed && !["pto.tdivs", "pto.trowexpandsub", "pto.trowexpanddiv"].contains(&row.name);
         if reversed || fold.is_some() || factors.is_some() || stepwise {
             return unsaid(self.span, format!("this mode of `{}`", instr.name));
         }

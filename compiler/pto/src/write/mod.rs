@@ -201,7 +201,7 @@ impl<'k> Writer<'k> {
         let entry = Attr { name: Word::new_static("pto.entry"), value: None, span: self.kernel.span };
         Ok(Function {
             visibility: None,
-            name: Word::new(cleaned(&self.kernel.name)),
+            name: Word::new(build::function_name(&self.kernel.name)),
             name_span: self.kernel.span,
             params,
             results: Vec::new(),

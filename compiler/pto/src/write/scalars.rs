@@ -39,7 +39,6 @@ impl Writer<'_> {
                 self.define(op, name, None)
             }
             Op::Convert { a, round, saturate, .. } => self.convert(dst, *a, *round, *saturate)?,
-            Op::Bitcast { a, .. } => self.cast("arith.bitcast", dst, *a)?,
             _ => return unsaid(self.span, "this computation"),
         };
         self.known(dst, name);
@@ -105,7 +104,7 @@ impl Writer<'_> {
         }
     }
 
-    fn literal(&mut self, value: Const) -> Res<Word> {
+    pub(super) fn literal(&mut self, value: Const) -> Res<Word> {
         let ty = self.scalar_type(value.ty, self.span)?;
         let attr = match value.ty {
             Ty::Index => AttrValue::Int(i128::from(value.bits as i64), Some(Type::Index)),

@@ -178,7 +178,7 @@ fn numbers_have_their_types() {
             "%x = arith.index_cast %n : index to index",
             "E1403 `arith.index_cast` converts between `index` and an integer",
         ),
-        ("%x = arith.select %n, %n, %n : index", "E1403 a condition is an `i1`, and this is a `index`"),
+        ("%x = arith.select %n, %n, %n : index", "E1403 a condition is an `i1`, and this is an `index`"),
         ("%x = arith.cmpi oeq, %n, %n : index", "E1401 `arith.cmpi` has no comparison `oeq`"),
         ("scf.if %n {\n    }", "E1403 a condition is an `i1`"),
     ] {
@@ -197,11 +197,11 @@ fn elements_are_numbers_of_their_type() {
     const GET: &str = "%x = pto.tgetval ins(%t, %n : !pto.tile_buf<vec, 16x64xf32>, index) outs : ";
     assert_eq!(in_function(&[&format!("{GET}f32")]), [""; 0]);
     let other = in_function(&[&format!("{GET}i32")]);
-    assert_eq!(other, ["E1403 the elements are `f32`, and the number of `pto.tgetval` is a `i32`"]);
+    assert_eq!(other, ["E1403 the elements are `f32`, and the number of `pto.tgetval` is an `i32`"]);
     let set = in_function(&["pto.tsetval ins(%n, %b : index, i1) outs(%t : !pto.tile_buf<vec, 16x64xf32>)"]);
-    assert_eq!(set, ["E1403 the elements are `f32`, and the number of `pto.tsetval` is a `i1`"]);
+    assert_eq!(set, ["E1403 the elements are `f32`, and the number of `pto.tsetval` is an `i1`"]);
     let load = in_function(&["%x = pto.load_scalar %p[%n] : !pto.ptr<f32> -> f16"]);
-    assert_eq!(load, ["E1403 the elements are `f32`, and the number of `pto.load_scalar` is a `f16`"]);
+    assert_eq!(load, ["E1403 the elements are `f32`, and the number of `pto.load_scalar` is an `f16`"]);
 }
 
 #[test]
@@ -326,4 +326,131 @@ fn rows_of_the_verifier() {
     const I: &str = "!pto.tile_buf<vec, 16x16xi32>";
     let line = format!("pto.tgather ins(%a, %b : {A}, {I}) outs(%a : {A})");
     assert_eq!(said(&tiles(&[A, I], &line)), ["E1403 `pto.tgather` needs an operand `tmp`"]);
+}
+
+/// Types that an operation's definition asks for, and shapes of what an instruction works in.
+#[test]
+fn rows_of_the_verifier_by_definition() {
+    const A: &str = "!pto.tile_buf<vec, 16x16xf32>";
+    const H: &str = "!pto.tile_buf<vec, 16x16xf16>";
+    const I: &str = "!pto.tile_buf<vec, 16x16xi32>";
+    let on = |arch: &str, text: String| {
+        said(&text.replacen("module {", &format!("module attributes {{pto.target_arch = \"{arch}\"}} {{"), 1))
+    };
+    let slope = |ty: &str| {
+        let line = format!("%c = arith.constant 0.5 : {ty}\n    pto.tlrelu ins(%a, %c : {H}, {ty}) outs(%b : {H})");
+        said(&tiles(&[H, H], &line))
+    };
+    assert_eq!(slope("f32"), [""; 0]);
+    assert_eq!(slope("f16"), ["E1403 `slope` of `pto.tlrelu` is of type `f32`, and this is f16"]);
+    let gather =
+        |tmp: &str| tiles(&[A, I, tmp], &format!("pto.tgather ins(%a, %b, %c : {A}, {I}, {tmp}) outs(%a : {A})"));
+    assert_eq!(on("a2a3", gather(I)), [""; 0]);
+    assert_eq!(on("a2a3", gather(A)), ["E1403 the elements of `by` of `pto.tgather` are i32, and those of `tmp` f32"]);
+    assert_eq!(on("a5", gather(A)), [""; 0]);
+    let few = "!pto.tile_buf<vec, 8x16xi32>";
+    assert_eq!(on("a3", gather(few)), ["E1403 as much has to be valid of `tmp` of `pto.tgather` as of `by`"]);
+    let turned =
+        |ty: &str, tmp: &str| tiles(&[ty, tmp, ty], &format!("pto.ttrans ins(%a, %b : {ty}, {tmp}) outs(%c : {ty})"));
+    assert_eq!(said(&turned(A, A)), [""; 0]);
+    assert_eq!(said(&turned(A, H)), ["E1403 the elements of `src` of `pto.ttrans` are f32, and those of `tmp` f16"]);
+    const L: &str = "!pto.tile_buf<vec, 16x16xi64>";
+    assert_eq!(
+        said(&turned(L, L)),
+        ["E1403 an element of `src` of `pto.ttrans` has 1 or 2 or 4 bytes, and this is i64"]
+    );
+    let least = |tmp: &str, dst: &str| {
+        said(&tiles(&[A, tmp, dst], &format!("pto.tcolargmin ins(%a, %b : {A}, {tmp}) outs(%c : {dst})")))
+    };
+    let row = "!pto.tile_buf<vec, 1x16xi32>";
+    assert_eq!(least(A, row), [""; 0]);
+    assert_eq!(least(H, row), ["E1403 the elements of `src` of `pto.tcolargmin` are f32, and those of `tmp` f16"]);
+    let two = "!pto.tile_buf<vec, 2x16xi32>";
+    assert_eq!(least(A, two), ["E1403 one row of `dst` of `pto.tcolargmin` has to be valid"]);
+    let half = "!pto.tile_buf<vec, 1x16xi32, valid=1x8>";
+    assert_eq!(least(A, half), ["E1403 as many columns have to be valid of `dst` of `pto.tcolargmin` as of `src`"]);
+    let tri = |n: &str| {
+        let line =
+            format!("%c = arith.constant 0 : i32\n    pto.ttri ins(%c {{upperOrLower = {n}}} : i32) outs(%a : {A})");
+        said(&tiles(&[A], &line))
+    };
+    assert_eq!((tri("0 : i32"), tri("1 : i32")), (Vec::new(), Vec::new()));
+    for n in ["2 : i32", "-1 : i32", "true"] {
+        assert_eq!(tri(n), ["E1403 `upperOrLower` is 0 (lower) or 1 (upper)"]);
+    }
+}
+
+#[test]
+fn numbers_have_the_types_of_definitions() {
+    const I: &str = "!pto.tile_buf<vec, 16x16xi32>";
+    let scalar = |ty: &str| {
+        let lines =
+            [&format!("%a = pto.alloc_tile : {I}"), &format!("pto.tmaxs ins(%a, %s : {I}, {ty}) outs(%a : {I})")];
+        said(&function(&format!("%s: {ty}"), "", &lines.map(String::as_str)))
+    };
+    assert_eq!(scalar("i32"), [""; 0]);
+    assert_eq!(
+        scalar("ui32"),
+        ["E1403 `scalar` of `pto.tmaxs` is an integer without a sign or a float, and this is a `ui32`"]
+    );
+    let at = |ty: &str| {
+        let lines = [format!("%d = arith.constant 0 : {ty}"), format!("%a = pto.alloc_tile addr = %d : {I}")];
+        said(&function("", "", &lines.each_ref().map(String::as_str)))
+    };
+    assert_eq!(at("i64"), [""; 0]);
+    for ty in ["i32", "index"] {
+        assert_eq!(at(ty), [format!("E1403 the address of a tile is an `i64`, and this is of type `{ty}`")]);
+    }
+    let counted = |from: &str, behind: &str| {
+        let lines = [
+            "%c0 = arith.constant 0 : index",
+            "%c1 = arith.constant 1 : index",
+            "%i0 = arith.constant 0 : i32",
+            "%i1 = arith.constant 1 : i32",
+            &format!("scf.for %q = %{from}0 to %n step %{from}1 {behind}{{\n    }}"),
+        ];
+        said(&function(if behind.is_empty() { "%n: index" } else { "%n: i32" }, "", &lines))
+    };
+    assert_eq!(counted("c", ""), [""; 0]);
+    assert_eq!(counted("i", ""), ["E1403 the number of this loop is of type `index`, and `%i0` of `i32`"]);
+    assert_eq!(counted("i", ": i32 "), [""; 0]);
+    assert_eq!(counted("c", ": i32 "), ["E1403 the number of this loop is of type `i32`, and `%c0` of `index`"]);
+}
+
+#[test]
+fn parts_lie_in_what_they_are_of() {
+    let part = |offset: i64, size: i64| {
+        let (view, part) = ("!pto.tensor_view<4x8xf32>", "!pto.partition_tensor_view<?x8xf32>");
+        let lines = [
+            "%c0 = arith.constant 0 : index",
+            "%c1 = arith.constant 1 : index",
+            "%c4 = arith.constant 4 : index",
+            "%c8 = arith.constant 8 : index",
+            &format!("%o = arith.constant {offset} : index"),
+            &format!("%s = arith.constant {size} : index"),
+            &format!("%v = pto.make_tensor_view %x, shape = [%c4, %c8], strides = [%c8, %c1] : {view}"),
+            &format!("%p = pto.partition_view %v, offsets = [%o, %c0], sizes = [%s, %c8] : {view} -> {part}"),
+        ];
+        said(&function("%x: !pto.ptr<f32>", "", &lines))
+    };
+    assert_eq!((part(0, 4), part(2, 2)), (Vec::new(), Vec::new()));
+    assert_eq!(part(0, 8), ["E1403 mode 0 of the part has 8 elements from 0 on, and that of its view 4"]);
+    assert_eq!(part(3, 2), ["E1403 mode 0 of the part has 2 elements from 3 on, and that of its view 4"]);
+    assert_eq!(part(-1, 2), ["E1403 mode 0 of the part begins at -1"]);
+    assert_eq!(part(0, 0), ["E1403 mode 0 of the part has 0 elements"]);
+    let boxed = |rows: i64, cols: i64, row: i64, col: i64| {
+        let ty = "!pto.tile_buf<mat, 32x64xf16, blayout=col_major, slayout=row_major>";
+        let lines = [
+            &format!("%r = arith.constant {row} : index"),
+            &format!("%c = arith.constant {col} : index"),
+            &format!("%a = pto.alloc_tile : {ty}"),
+            &format!("%p = pto.subset %a[%r, %c] sizes [{rows}, {cols}] : {ty}"),
+        ];
+        said(&function("", "", &lines.map(String::as_str)))
+    };
+    assert_eq!(boxed(32, 16, 0, 16), [""; 0]);
+    assert_eq!(boxed(8, 16, 0, 0), ["E1403 a part of a tile of boxes is whole boxes, and this is 8x16"]);
+    assert_eq!(boxed(32, 16, 0, 8), ["E1403 a part of a tile of boxes begins at a box, and not column 8"]);
+    let whole = "E1403 a part of this tile has all its 32 rows: its boxes follow each other along them";
+    assert_eq!(boxed(16, 16, 0, 0), [whole]);
 }

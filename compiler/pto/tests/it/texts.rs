@@ -189,11 +189,11 @@ fn operands_of_tassign_have_messages_of_their_own() {
         assert_eq!(bound(fine.0, fine.1), [""; 0], "{fine:?}");
     }
     let refused = [
-        (tile, "f32", "an integer, and `%a` is a `f32`"),
+        (tile, "f32", "an integer, and `%a` is an `f32`"),
         (tile, "!pto.ptr<f32>", "`%a` is a pointer into global memory"),
         (view, "!pto.ptr<f32>", "whose elements are `f32`"),
         (view, "i64", "and `%a` is a number"),
-        (view, "f32", "bound to a pointer, and `%a` is a `f32`"),
+        (view, "f32", "bound to a pointer, and `%a` is an `f32`"),
     ];
     let mut all = Vec::new();
     for (bound_to, operand, part) in refused {
@@ -325,4 +325,69 @@ fn words_that_may_be_left_out() {
     assert!(parsed.diagnostics.is_empty(), "{:?}", parsed.diagnostics);
     let printed = print(&parsed.module);
     assert!(printed.contains("sizes = [%c16, %c64] : !pto.tensor_view<?x?xf32>\n"), "{printed}");
+}
+
+/// The codes and messages of what a text of these lines in front of a module and arguments of its function says.
+fn told(front: &str, params: &str, lines: &str) -> Vec<String> {
+    let text = format!("{front}module {{\n  func.func @f({params}) {{\n{lines}    return\n  }}\n}}\n");
+    let (_, found) = ptoc_pto::translate(FileId(0), &text, &|_| false, &[]);
+    found.iter().map(|d| format!("{} {}", d.code, d.message)).collect()
+}
+
+/// MLIR's names for types and attributes. What is printed has what they are for.
+#[test]
+fn names_of_types_and_attributes() {
+    const FRONT: &str =
+        "!t = !pto.tile_buf<vec, 16x32xf32>\n!m = !pto.tile_buf<vec, 16x32xui8>\n#mode = #pto<cmp gt>\n";
+    const LINES: &str = "    %a = pto.alloc_tile : !t\n    %m = pto.alloc_tile : !m\n    pto.tcmp ins(%a, %a {cmpMode \
+                         = #mode} : !t, !pto.tile_buf<vec, 16x32xf32>) outs(%m : !m)\n";
+    assert_eq!(told(FRONT, "", LINES), [""; 0]);
+    let text = format!("{FRONT}module {{\n  func.func @f() {{\n{LINES}    return\n  }}\n}}\n");
+    let printed = ptoc_pto::print(&ptoc_pto::parse(FileId(0), &text).module);
+    let own = "!pto.tile_buf<vec, 16x32xf32>";
+    assert!(printed.contains(&format!("(%a, %a {{cmpMode = #pto<cmp gt>}} : {own}, {own})")), "{printed}");
+    assert_eq!(ptoc_pto::format::format(&text), text);
+    // One error for each mistake.
+    assert_eq!(told(FRONT, "", "    %a = pto.alloc_tile : !u\n"), ["E1401 nothing defines the type `!u`"]);
+    let twice = format!("{FRONT}!t = index\n");
+    assert_eq!(told(&twice, "", LINES), ["E1402 `!t` is defined twice"]);
+    let wrong = "!t = !pto.tile_buf<vec, 16x>\n!m = !pto.tile_buf<vec, 16x32xui8>\n#mode = #pto<cmp gt>\n";
+    let found = told(wrong, "", LINES);
+    assert!(found.len() == 1 && found[0].starts_with("E1400 "), "{found:?}");
+}
+
+/// What stands between the words of a type of MLIR says nothing.
+#[test]
+fn types_of_mlir_are_the_same_however_they_are_spaced() {
+    let param = "%g: memref<16x64xf32, #pto.address_space<gm>>";
+    for other in [
+        "memref<16x64xf32,#pto.address_space<gm>>",
+        "memref< 16x64xf32 , #pto.address_space<gm> >",
+        "memref<16x64xf32, // rows\n #pto.address_space<gm>>",
+    ] {
+        let line = "    %t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>\n    pto.tload ins(%g : TYPE) outs(%t : \
+                    !pto.tile_buf<vec, 16x64xf32>)\n";
+        assert_eq!(told("", param, &line.replace("TYPE", other)), [""; 0], "{other}");
+    }
+}
+
+#[test]
+fn one_error_for_a_mistake_at_its_place() {
+    let negative = told("", "", "    %a = pto.alloc_tile : !pto.tile_buf<vec, -16x64xf32>\n");
+    assert_eq!(negative, ["E1400 expected an extent, which is not negative"]);
+    for (number, ty) in [("1e99999", "f32"), ("-1.0e39", "f32"), ("1.0e5", "f16")] {
+        let lines = format!(
+            "    %c = arith.constant {number} : {ty}\n    %a = pto.alloc_tile : !pto.tile_buf<vec, 16x64x{ty}>\n    \
+             pto.texpands ins(%c : {ty}) outs(%a : !pto.tile_buf<vec, 16x64x{ty}>)\n    pto.tmuls ins(%a, %c : \
+             !pto.tile_buf<vec, 16x64x{ty}>, {ty}) outs(%a : !pto.tile_buf<vec, 16x64x{ty}>)\n"
+        );
+        assert_eq!(told("", "", &lines), [format!("E1400 `{number}` is larger than every `{ty}`")]);
+    }
+    let open = "module attributes {pto.target_arch = \"a5} {\n  func.func @f() {\n    return\n  }\n}\n";
+    let (_, found) = ptoc_pto::translate(FileId(0), open, &|_| false, &[]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    // Articles.
+    let yielded = "    %c = arith.constant true\n    %x = scf.if %c -> (index) {\n      scf.yield %s : i32\n    \
+                   } else {\n      scf.yield %s : i32\n    }\n";
+    assert_eq!(told("", "%s: i32", yielded), ["E1403 this is an `i32`, and an `index` is needed"]);
 }
