@@ -120,6 +120,105 @@ fn a_refresh_behind_a_step() {
     }
 }
 
+/// Sums of products, the short results of which are read while a refresh comes due.
+const SUMS: &str = "kernel mv(a: in f16[M, K], x: in f16[K], y: out f16[M]) {
+    grid (m in tiles(M, 8));
+    TSTORE(col(y).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(x.tile(_))));
+}
+kernel mvs(a: in f16[M, K], x: in f16[B, K], y: out f16[B, M]) {
+    grid (m in tiles(M, 8));
+    for b in 0..B {
+        TSTORE(col(y[b, _]).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(x[b, _].tile(_))));
+    }
+}
+kernel dotrows(a: in f16[M, K], b: in f16[M, K], y: out f16[M]) {
+    grid (m in tiles(M, 8));
+    TSTORE(col(y).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(b.tile(m, _))));
+}
+kernel mmt(a: in f16[M, K], b: in f16[N, K], c: out f16[M, N]) {
+    grid (m in tiles(M, 8), n in tiles(N, 16));
+    TSTORE(c.tile(m, n), matmul(Left(a.tile(m, _)), Right(b.T.tile(_, n))));
+}
+";
+
+/// The same for AiM.
+const AIM_SUMS: &str = "kernel mmt(a: in bf16[M, K], b: in bf16[N, K], c: out bf16[M, N]) {
+    grid (m in tiles(M, 16), n in tiles(N, 16));
+    TSTORE(c.tile(m, n), matmul(Left(a.tile(m, _)), Right(b.T.tile(_, n))));
+}
+kernel dotrows(a: in bf16[M, K], b: in bf16[M, K], y: out bf16[M]) {
+    grid (m in tiles(M, 16));
+    TSTORE(col(y).tile(m, _), bf16(rowsum(f32(Vec(a.tile(m, _))) * f32(Vec(b.tile(m, _))))));
+}
+";
+
+/// Units of AiM on another DRAM, whose sums take the host longer than steps take.
+const AIM_UNIT: &str = "kind = \"aim\"\nlanes = 16\nbanks = 1\noperations = [\"MOV\", \"DOT\", \"RELU\"]\n\
+    rounding = \"fused\"\nbuffer = 512\nlatency = LATENCY\nclock = 500\nact_weight = 1\n";
+
+/// Such a device: a described one is of HBM-PIM.
+fn aim_device(preset: &str, latency: u32) -> String {
+    let unit = AIM_UNIT.replace("LATENCY", &latency.to_string());
+    let text = crate::pim_devices::described(preset, &[], &unit, "stacks = 1\nchannels = 2\n");
+    file(&format!("aim_{preset}_{latency}.toml"), &text).display().to_string()
+}
+
+/// What is under 1 of a run for its time: kinds of steps with their factors.
+fn under(kernel: &str, target: &str, sizes: &[(&str, u32)]) -> Vec<(String, f64)> {
+    let aim = target.contains("aim");
+    let path = file(if aim { "aim_sums.tile" } else { "sums.tile" }, if aim { AIM_SUMS } else { SUMS });
+    let path = path.display().to_string();
+    let defs: Vec<String> = sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    let mut words = vec!["run", &path, kernel, "--target", target, "--timing-only", "--json"];
+    defs.iter().for_each(|d| words.extend(["-D", d]));
+    let o = command(&words);
+    assert_eq!(o.status, 0, "{kernel} {target} {defs:?}: {}", o.err);
+    let ran: Value = serde_json::from_str(&o.out).expect("JSON");
+    factors(&ran).into_iter().filter(|(_, factor)| *factor < 1.0).collect()
+}
+
+/// Refreshes that come due while the last data of a step is under way, or while the host takes sums of AiM's units,
+/// which no bank is needed for.
+#[test]
+fn refreshes_beside_data() {
+    let aim = aim_device("lpddr5_6400", 16);
+    let cases: [(&str, &str, &[(&str, u32)]); 7] = [
+        ("mv", "hbm-pim", &[("M", 16), ("K", 365)]),
+        ("mv", "hbm-pim", &[("M", 16), ("K", 366)]),
+        ("mv", "lpddr5-pim", &[("M", 8), ("K", 310)]),
+        ("dotrows", "lpddr5-pim", &[("M", 16), ("K", 97)]),
+        ("mmt", &aim, &[("M", 138), ("K", 64), ("N", 64)]),
+        ("mmt", &aim, &[("M", 138), ("K", 16), ("N", 64)]),
+        ("dotrows", &aim, &[("M", 91), ("K", 1)]),
+    ];
+    for (kernel, target, sizes) in cases {
+        assert_eq!(under(kernel, target, sizes), [], "{kernel} {target} {sizes:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(24, 200)))]
+
+    /// No step of a device as shipped, nor of AiM's units on another DRAM, is faster than its bound.
+    #[test]
+    fn no_step_is_under_its_bound(
+        (m, k, n) in (1u32..200, 1u32..1200, 1u32..80),
+        target in prop::sample::select(vec!["hbm-pim", "lpddr5-pim", "gddr6-aim", "hbm2_2000", "lpddr5_6400"]),
+        latency in 1u32..60,
+        kernel in 0usize..4,
+    ) {
+        let preset = target.contains('_').then(|| aim_device(target, latency));
+        let target = preset.as_deref().unwrap_or(target);
+        let (kernel, sizes) = match (kernel, target.contains("aim")) {
+            (0, _) | (2.., true) => ("mmt", vec![("M", m.min(80)), ("K", k % 150 + 1), ("N", n)]),
+            (1, _) => ("dotrows", vec![("M", m), ("K", k)]),
+            (2, false) => ("mv", vec![("M", m), ("K", k)]),
+            _ => ("mvs", vec![("M", m), ("K", k), ("B", n % 5 + 1)]),
+        };
+        prop_assert_eq!(under(kernel, target, &sizes), [], "{} {} {:?}", kernel, target, sizes);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(8, 40)))]
 
