@@ -357,7 +357,13 @@ fn refusals_without_sizes() {
         (o.status, o.err)
     };
     let store = "TSTORE(c.tile(i), x);";
-    for body in ["x = exp(x);", "x = x / (x + 1.0);", "x = min(x, x * x);", "for j in 0..2 { x = sqrt(x); }"] {
+    for body in [
+        "x = exp(x);",
+        "x = x / (x + 1.0);",
+        "x = min(x, x * x);",
+        "x = max(x, x * 2.0);",
+        "for j in 0..2 { x = sqrt(x); }",
+    ] {
         let (status, told) = check(&format!("{body} {store}"), "hbm-pim");
         assert!(status == 1 && told.contains("error[E1320]"), "{body}: {status} {told}");
         assert_eq!(told.matches("error[").count(), 1, "{told}");
@@ -365,6 +371,29 @@ fn refusals_without_sizes() {
     for body in ["x = max(x, 0.0);", "x = x * x - 1.0;", "if s > 0 { x = exp(x); }"] {
         let (status, told) = check(&format!("{body} {store}"), "hbm-pim");
         assert!(status == 0 && !told.contains("error["), "{body}: {told}");
+    }
+    // Without their width rows cannot be read at all; that their maximum is none of a unit's, no width changes.
+    let rows = |statement: &str| {
+        let text = format!(
+            "kernel k(a: in f16[M, N], b: in f16[M], c: out f16[M, N], d: out f16[M]) {{\n    \
+             grid (m in tiles(M, 8));\n    {statement}\n}}\n"
+        );
+        let path = file("unsized_rows.tile", &text).display().to_string();
+        let o = command(&["check", &path, "--target", "hbm-pim"]);
+        (o.status, o.err)
+    };
+    for (statement, status) in [
+        ("TSTORE(col(d).tile(m, _), rowmax(Vec(a.tile(m, _))));", 1),
+        ("TSTORE(c.tile(m, _), Vec(a.tile(m, _)) + Vec(col(b).tile(m, _)));", 1),
+        ("TSTORE(col(d).tile(m, _), rowsum(Vec(a.tile(m, _))));", 0),
+        ("TSTORE(c.tile(m, _), Vec(a.tile(m, _)) * Vec(col(b).tile(m, _)));", 0),
+    ] {
+        let (got, told) = rows(statement);
+        assert_eq!(
+            (got, told.matches("error[E1320]").count()),
+            (status, usize::from(status == 1)),
+            "{statement}: {told}"
+        );
     }
     let (status, told) = check(store, "gddr6-aim");
     assert!(status == 1 && told.contains("error[E1320]") && told.contains("is f16"), "{told}");
