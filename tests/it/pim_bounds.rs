@@ -163,8 +163,11 @@ fn aim_device(preset: &str, latency: u32) -> String {
     file(&format!("aim_{preset}_{latency}.toml"), &text).display().to_string()
 }
 
+/// Sizes by name.
+type Sizes<'s> = &'s [(&'s str, u32)];
+
 /// What is under 1 of a run for its time: kinds of steps with their factors.
-fn under(kernel: &str, target: &str, sizes: &[(&str, u32)]) -> Vec<(String, f64)> {
+fn under(kernel: &str, target: &str, sizes: Sizes<'_>) -> Vec<(String, f64)> {
     let aim = target.contains("aim");
     let path = file(if aim { "aim_sums.tile" } else { "sums.tile" }, if aim { AIM_SUMS } else { SUMS });
     let path = path.display().to_string();
@@ -182,7 +185,7 @@ fn under(kernel: &str, target: &str, sizes: &[(&str, u32)]) -> Vec<(String, f64)
 #[test]
 fn refreshes_beside_data() {
     let aim = aim_device("lpddr5_6400", 16);
-    let cases: [(&str, &str, &[(&str, u32)]); 7] = [
+    let cases: [(&str, &str, Sizes<'_>); 7] = [
         ("mv", "hbm-pim", &[("M", 16), ("K", 365)]),
         ("mv", "hbm-pim", &[("M", 16), ("K", 366)]),
         ("mv", "lpddr5-pim", &[("M", 8), ("K", 310)]),
