@@ -120,6 +120,108 @@ fn a_refresh_behind_a_step() {
     }
 }
 
+/// Sums of products, the short results of which are read while a refresh comes due.
+const SUMS: &str = "kernel mv(a: in f16[M, K], x: in f16[K], y: out f16[M]) {
+    grid (m in tiles(M, 8));
+    TSTORE(col(y).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(x.tile(_))));
+}
+kernel mvs(a: in f16[M, K], x: in f16[B, K], y: out f16[B, M]) {
+    grid (m in tiles(M, 8));
+    for b in 0..B {
+        TSTORE(col(y[b, _]).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(x[b, _].tile(_))));
+    }
+}
+kernel dotrows(a: in f16[M, K], b: in f16[M, K], y: out f16[M]) {
+    grid (m in tiles(M, 8));
+    TSTORE(col(y).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(b.tile(m, _))));
+}
+kernel mmt(a: in f16[M, K], b: in f16[N, K], c: out f16[M, N]) {
+    grid (m in tiles(M, 8), n in tiles(N, 16));
+    TSTORE(c.tile(m, n), matmul(Left(a.tile(m, _)), Right(b.T.tile(_, n))));
+}
+";
+
+/// The same for AiM.
+const AIM_SUMS: &str = "kernel mmt(a: in bf16[M, K], b: in bf16[N, K], c: out bf16[M, N]) {
+    grid (m in tiles(M, 16), n in tiles(N, 16));
+    TSTORE(c.tile(m, n), matmul(Left(a.tile(m, _)), Right(b.T.tile(_, n))));
+}
+kernel dotrows(a: in bf16[M, K], b: in bf16[M, K], y: out bf16[M]) {
+    grid (m in tiles(M, 16));
+    TSTORE(col(y).tile(m, _), bf16(rowsum(f32(Vec(a.tile(m, _))) * f32(Vec(b.tile(m, _))))));
+}
+";
+
+/// Units of AiM on another DRAM, whose sums take the host longer than steps take.
+const AIM_UNIT: &str = "kind = \"aim\"\nlanes = 16\nbanks = 1\noperations = [\"MOV\", \"DOT\", \"RELU\"]\n\
+    rounding = \"fused\"\nbuffer = 512\nlatency = LATENCY\nclock = 500\nact_weight = 1\n";
+
+/// Such a device: a described one is of HBM-PIM.
+fn aim_device(preset: &str, latency: u32) -> String {
+    let unit = AIM_UNIT.replace("LATENCY", &latency.to_string());
+    let text = crate::pim_devices::described(preset, &[], &unit, "stacks = 1\nchannels = 2\n");
+    file(&format!("aim_{preset}_{latency}.toml"), &text).display().to_string()
+}
+
+/// Sizes by name.
+type Sizes<'s> = &'s [(&'s str, u32)];
+
+/// What is under 1 of a run for its time: kinds of steps with their factors.
+fn under(kernel: &str, target: &str, sizes: Sizes<'_>) -> Vec<(String, f64)> {
+    let aim = target.contains("aim");
+    let path = file(if aim { "aim_sums.tile" } else { "sums.tile" }, if aim { AIM_SUMS } else { SUMS });
+    let path = path.display().to_string();
+    let defs: Vec<String> = sizes.iter().map(|(name, n)| format!("{name}={n}")).collect();
+    let mut words = vec!["run", &path, kernel, "--target", target, "--timing-only", "--json"];
+    defs.iter().for_each(|d| words.extend(["-D", d]));
+    let o = command(&words);
+    assert_eq!(o.status, 0, "{kernel} {target} {defs:?}: {}", o.err);
+    let ran: Value = serde_json::from_str(&o.out).expect("JSON");
+    factors(&ran).into_iter().filter(|(_, factor)| *factor < 1.0).collect()
+}
+
+/// Refreshes that come due while the last data of a step is under way, or while the host takes sums of AiM's units,
+/// which no bank is needed for.
+#[test]
+fn refreshes_beside_data() {
+    let aim = aim_device("lpddr5_6400", 16);
+    let cases: [(&str, &str, Sizes<'_>); 7] = [
+        ("mv", "hbm-pim", &[("M", 16), ("K", 365)]),
+        ("mv", "hbm-pim", &[("M", 16), ("K", 366)]),
+        ("mv", "lpddr5-pim", &[("M", 8), ("K", 310)]),
+        ("dotrows", "lpddr5-pim", &[("M", 16), ("K", 97)]),
+        ("mmt", &aim, &[("M", 138), ("K", 64), ("N", 64)]),
+        ("mmt", &aim, &[("M", 138), ("K", 16), ("N", 64)]),
+        ("dotrows", &aim, &[("M", 91), ("K", 1)]),
+    ];
+    for (kernel, target, sizes) in cases {
+        assert_eq!(under(kernel, target, sizes), [], "{kernel} {target} {sizes:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(24, 200)))]
+
+    /// No step of a device as shipped, nor of AiM's units on another DRAM, is faster than its bound.
+    #[test]
+    fn no_step_is_under_its_bound(
+        (m, k, n) in (1u32..200, 1u32..1200, 1u32..80),
+        target in prop::sample::select(vec!["hbm-pim", "lpddr5-pim", "gddr6-aim", "hbm2_2000", "lpddr5_6400"]),
+        latency in 1u32..60,
+        kernel in 0usize..4,
+    ) {
+        let preset = target.contains('_').then(|| aim_device(target, latency));
+        let target = preset.as_deref().unwrap_or(target);
+        let (kernel, sizes) = match (kernel, target.contains("aim")) {
+            (0, _) | (2.., true) => ("mmt", vec![("M", m.min(80)), ("K", k % 150 + 1), ("N", n)]),
+            (1, _) => ("dotrows", vec![("M", m), ("K", k)]),
+            (2, false) => ("mv", vec![("M", m), ("K", k)]),
+            _ => ("mvs", vec![("M", m), ("K", k), ("B", n % 5 + 1)]),
+        };
+        prop_assert_eq!(under(kernel, target, &sizes), [], "{} {} {:?}", kernel, target, sizes);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(ptoc_tests_budget::cases(8, 40)))]
 
@@ -152,8 +254,6 @@ proptest! {
         kernel in prop::sample::select(vec!["gemv", "gemvs", "row_sums"]),
     ) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/hbm_pim.tile");
-        // Single elements side by side are parts of a burst (E1318).
-        let m = if kernel == "gemvs" { m.max(2) } else { m };
         let defs = [format!("M={m}"), format!("{}={k}", if kernel == "row_sums" { "N" } else { "K" }),
             format!("device.preset={preset}"), format!("device.refresh={refresh}"),
             format!("unit.fence_data={fences}"), format!("B={b}")];
@@ -219,6 +319,34 @@ fn a_sum_of_bound_tiles() {
     assert!(all[0].is_some() && all.iter().all(|hash| *hash == all[0]), "{all:?}");
 }
 
+/// A value that another tile was written over is read: the interpreter ends the run, and units are not asked.
+#[test]
+fn lost_values_of_bound_tiles() {
+    let kernel = |places: [u32; 3], body: &str| {
+        let [x, y, z] = places;
+        format!(
+            "kernel k(a: in f16[N], b: in f16[N], c: out f16[N]) {{\n    grid (i in tiles(N, 128));\n    \
+             let x, y, z = tile Vec<f16, 1, i>;\n    TASSIGN(x, {x}); TASSIGN(y, {y}); TASSIGN(z, {z});\n    \
+             TLOAD(x, a.tile(i)); TLOAD(y, b.tile(i));\n    {body}\n    TSTORE(c.tile(i), z);\n}}\n"
+        )
+    };
+    let cases = [
+        ("alias", kernel([0, 256, 0], "TADD(z, x, y); TADD(z, z, x);"), 1),
+        ("part", kernel([0, 128, 512], "TADD(z, x, y);"), 1),
+        ("once", kernel([0, 256, 0], "TADD(z, x, y);"), 0),
+        ("apart", kernel([0, 256, 512], "TADD(z, x, y); TADD(z, z, x);"), 0),
+    ];
+    for (name, text, status) in cases {
+        let path = file(&format!("{name}.tile"), &text).display().to_string();
+        for backend in ["interp", "pim"] {
+            let words =
+                ["run", &path, "k", "--target", "hbm-pim", "--backend", backend, "--random", "3", "-D", "N=1000"];
+            let o = command(&words);
+            assert_eq!((o.status, o.err.contains("error[PA-1014]")), (status, status == 1), "{name}: {}", o.err);
+        }
+    }
+}
+
 /// What no size mends is refused without sizes; what a condition keeps from happening is left to the launch.
 #[test]
 fn refusals_without_sizes() {
@@ -232,7 +360,13 @@ fn refusals_without_sizes() {
         (o.status, o.err)
     };
     let store = "TSTORE(c.tile(i), x);";
-    for body in ["x = exp(x);", "x = x / (x + 1.0);", "x = min(x, x * x);", "for j in 0..2 { x = sqrt(x); }"] {
+    for body in [
+        "x = exp(x);",
+        "x = x / (x + 1.0);",
+        "x = min(x, x * x);",
+        "x = max(x, x * 2.0);",
+        "for j in 0..2 { x = sqrt(x); }",
+    ] {
         let (status, told) = check(&format!("{body} {store}"), "hbm-pim");
         assert!(status == 1 && told.contains("error[E1320]"), "{body}: {status} {told}");
         assert_eq!(told.matches("error[").count(), 1, "{told}");
@@ -240,6 +374,29 @@ fn refusals_without_sizes() {
     for body in ["x = max(x, 0.0);", "x = x * x - 1.0;", "if s > 0 { x = exp(x); }"] {
         let (status, told) = check(&format!("{body} {store}"), "hbm-pim");
         assert!(status == 0 && !told.contains("error["), "{body}: {told}");
+    }
+    // Without their width rows cannot be read at all; that their maximum is none of a unit's, no width changes.
+    let rows = |statement: &str| {
+        let text = format!(
+            "kernel k(a: in f16[M, N], b: in f16[M], c: out f16[M, N], d: out f16[M]) {{\n    \
+             grid (m in tiles(M, 8));\n    {statement}\n}}\n"
+        );
+        let path = file("unsized_rows.tile", &text).display().to_string();
+        let o = command(&["check", &path, "--target", "hbm-pim"]);
+        (o.status, o.err)
+    };
+    for (statement, status) in [
+        ("TSTORE(col(d).tile(m, _), rowmax(Vec(a.tile(m, _))));", 1),
+        ("TSTORE(c.tile(m, _), Vec(a.tile(m, _)) + Vec(col(b).tile(m, _)));", 1),
+        ("TSTORE(col(d).tile(m, _), rowsum(Vec(a.tile(m, _))));", 0),
+        ("TSTORE(c.tile(m, _), Vec(a.tile(m, _)) * Vec(col(b).tile(m, _)));", 0),
+    ] {
+        let (got, told) = rows(statement);
+        assert_eq!(
+            (got, told.matches("error[E1320]").count()),
+            (status, usize::from(status == 1)),
+            "{statement}: {told}"
+        );
     }
     let (status, told) = check(store, "gddr6-aim");
     assert!(status == 1 && told.contains("error[E1320]") && told.contains("is f16"), "{told}");

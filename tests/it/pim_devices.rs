@@ -304,6 +304,48 @@ fn mistakes_in_files() {
     insta::assert_snapshot!(out);
 }
 
+/// Numbers that no device has are refused in the file, where they stand: as `-D` is, and before any kernel.
+#[test]
+fn numbers_out_of_range() {
+    let head = "name = \"m\"\ndescription = \"\"\nbase = \"hbm-pim\"\n[unit]\n";
+    let aim = "kind = \"aim\"\nclock = 500\nlanes = 16\nbanks = 1\noperations = [\"MOV\", \"DOT\", \"RELU\"]\n\
+               latency = 8\nact_weight = 1\nbuffer = 1000000000\n[memory.Vec]\ncapacity = 8388608\n";
+    for (line, wrong) in
+        [(5, "fence_data = 7"), (5, "act_weight = 1024"), (5, "act_weight = 17"), (5, "clock = 1000000000"), (12, aim)]
+    {
+        let path = file("range.toml", &format!("{head}{wrong}\n")).display().to_string();
+        let told = command(&["targets", &path]);
+        let place = format!("range.toml:{line}:");
+        assert!(
+            told.status == 1 && told.err.contains("error[E0653]") && told.err.contains("it may be"),
+            "{}",
+            told.err
+        );
+        assert!(told.err.contains(&place) && told.err.matches("error[").count() == 1, "{wrong}: {}", told.err);
+    }
+}
+
+/// Every mistake of a file is told, each once, whatever its kind; what follows from another one is not.
+#[test]
+fn all_mistakes_of_a_file() {
+    let head = "name = \"m\"\ndescription = \"\"\nbase = \"hbm-pim\"\n";
+    let cases: [(&str, &[&str]); 4] = [
+        (
+            "[unit]\nfoo = 1\nbar = 2\nregisters = \"x\"\n[device]\nbaz = 3\nchannels = -4\n",
+            &["`foo`", "`bar`", "string \"x\"", "`baz`", "-4 is not"],
+        ),
+        ("[device]\nstacks = -1\nchannels = \"x\"\n", &["-1 is not", "string \"x\""]),
+        ("[unit]\noperations = [\"MOV\", 3, \"SIN\"]\nrounding = 1\n", &["integer `3`", "`SIN`", "integer `1`"]),
+        ("[unit]\nkind = \"aim\"\nclok = 3\n", &["`clok`"]),
+    ];
+    for (text, all) in cases {
+        let path = file("several.toml", &format!("{head}{text}")).display().to_string();
+        let told = command(&["targets", &path]);
+        assert_eq!((told.status, told.err.matches("error[").count()), (1, all.len()), "{text}: {}", told.err);
+        assert!(all.iter().all(|word| told.err.contains(word)), "{text}: {}", told.err);
+    }
+}
+
 /// Units that are described and have no code, and code that takes an operation which they lack.
 #[test]
 fn what_no_code_is_made_for() {

@@ -193,3 +193,59 @@ fn orders_at_their_edges() {
         }
     }
 }
+
+/// More blocks along n than there are units, and several along m: a unit without a block waits until all units go on
+/// to the next rows of A, which the host brings to all of them at once.
+#[test]
+fn more_blocks_than_units() {
+    let cases = [
+        ("hbm-pim", "plain", [32, 8, 2049]),
+        ("hbm-pim", "plain", [17, 8, 2064]),
+        ("lpddr5-pim", "plain", [32, 8, 257]),
+        ("lpddr5-pim", "plain", [33, 33, 529]),
+        ("lpddr5-pim", "other", [32, 8, 264]),
+    ];
+    for (target, kernel, sizes) in cases {
+        agree(target, kernel, sizes).unwrap_or_else(|e| panic!("{target} {kernel} {sizes:?}: {e}"));
+    }
+}
+
+/// Sums of one product, whose last block is a single row; results one beside the other, a single one a block.
+#[test]
+fn blocks_of_one_element() {
+    let text = "kernel left<const BM = 8>(a: in f16[M, K], x: in f16[K], y: out f16[M]) {
+    grid (m in tiles(M, BM));
+    TSTORE(col(y).tile(m, _), rowsum(Vec(x.tile(_)) * Vec(a.tile(m, _))));
+}
+kernel across<const BM = 8>(a: in f16[M, K], x: in f16[B, K], y: out f16[M, B]) {
+    grid (m in tiles(M, BM));
+    for b in 0..B { TSTORE(col(y[_, b]).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(x[b, _].tile(_)))); }
+}
+kernel down<const BM = 8>(a: in f16[M, K], x: in f16[B, K], y: out f16[B, M]) {
+    grid (m in tiles(M, BM));
+    for b in 0..B { TSTORE(col(y[b, _]).tile(m, _), rowsum(Vec(a.tile(m, _)) * Vec(x[b, _].tile(_)))); }
+}
+";
+    let path = file("single.tile", text).display().to_string();
+    let cases: [(&str, &str, &[&str]); 8] = [
+        ("left", "lpddr5-pim", &["M=155", "K=1", "BM=2"]),
+        ("left", "hbm-pim", &["M=17", "K=1"]),
+        ("left", "hbm-pim", &["M=1", "K=1"]),
+        ("across", "hbm-pim", &["M=17", "K=1", "B=8"]),
+        ("across", "hbm-pim", &["M=1", "K=100", "B=7"]),
+        ("across", "hbm-pim", &["M=1", "K=100", "B=40"]),
+        ("down", "hbm-pim", &["M=1", "K=100", "B=3"]),
+        ("down", "lpddr5-pim", &["M=9", "K=33", "B=20"]),
+    ];
+    for (kernel, target, sizes) in cases {
+        let [interp, pim] = ["interp", "pim"].map(|backend| {
+            let mut words =
+                vec!["run", &path, kernel, "--target", target, "--backend", backend, "--random", "5", "--json"];
+            sizes.iter().for_each(|s| words.extend(["-D", s]));
+            let o = command(&words);
+            assert_eq!(o.status, 0, "{kernel} {target} {sizes:?} {backend}: {}", o.err);
+            serde_json::from_str::<Value>(&o.out).expect("JSON")["outputs"]["y"]["sha256"].as_str().map(str::to_owned)
+        });
+        assert!(interp.is_some() && interp == pim, "{kernel} {target} {sizes:?}");
+    }
+}

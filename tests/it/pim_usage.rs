@@ -82,6 +82,16 @@ fn other_sizes_of_blocks() {
     }
 }
 
+/// Where blocks leave registers empty, and no row is opened twice, it is the turns that are told.
+#[test]
+fn turns_and_no_rows() {
+    let text = ADD.replace("Vec(a.tile(i)) + Vec(b.tile(i))", "max(Vec(a.tile(i)) + Vec(b.tile(i)), 0.0)");
+    let text = text.replace("    ensures c[i] == a[i] + b[i]\n", "");
+    let path = file("turns.tile", &text).display().to_string();
+    let told = check(&path, &["N=262144", "BN=48"]);
+    assert!(told.contains("warning[W1303]: `add` turns from reads to writes"), "{told}");
+}
+
 /// Where an author's placement opens rows for each burst.
 #[test]
 fn places_of_the_author() {

@@ -90,12 +90,51 @@ fn check_units(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint
     }
 }
 
-/// Says why the units refuse the kernel, or one that the program launches, if they do whatever sizes are given. Without
-/// a memory the target asks for no sizes.
+/// Sizes in place of those that are not given, where a kernel cannot be read without any: few, some, many.
+const STAND_INS: [i64; 3] = [3, 48, 4112];
+
+/// Says why the units refuse the kernel, or one that the program launches, if they do whatever sizes are given: without
+/// any, or with all that are tried in their place.
 fn refused_at_any_size(session: &mut Session, unit: &CompilationUnit, entry: &EntryPoint<'_>) {
+    let backend = backend::default_of(&session.target);
+    let mut refused = |stand_in: Option<i64>| {
+        let kernels = with_sizes(session, unit, entry, stand_in);
+        let told = kernels.iter().find_map(|kernel| backend.refuses_at_any_size(&session.target, kernel));
+        (kernels.is_empty(), told)
+    };
+    let found = match refused(None) {
+        (false, told) => told,
+        (true, _) => {
+            let all: Option<Vec<Box<Diagnostic>>> = STAND_INS.into_iter().map(|n| refused(Some(n)).1).collect();
+            let same = |all: &Vec<Box<Diagnostic>>| {
+                all.windows(2).all(|w| (w[0].code, w[0].span, &w[0].message) == (w[1].code, w[1].span, &w[1].message))
+            };
+            all.filter(same).and_then(|all| all.into_iter().next())
+        }
+    };
+    session.diagnostics.extend(found.map(|d| *d));
+}
+
+/// The kernel, or those that the program launches, with `stand_in` for each size that is not given; none if it cannot
+/// be read so. Without a memory the target asks for no sizes.
+fn with_sizes(
+    session: &mut Session,
+    unit: &CompilationUnit,
+    entry: &EntryPoint<'_>,
+    stand_in: Option<i64>,
+) -> Vec<Kernel> {
     let before = std::mem::take(&mut session.diagnostics);
     let device = session.target.device.take();
-    let kernels: Vec<Kernel> = match session.bindings(entry, unit) {
+    let bindings = session.bindings(entry, unit).map(|mut bindings| {
+        if let Some(n) = stand_in {
+            for dim in entry.dimensions(unit) {
+                bindings.dims.entry(dim.name.clone()).or_insert(n);
+            }
+            bindings.fixed = bindings.dims.clone();
+        }
+        bindings
+    });
+    let kernels: Vec<Kernel> = match bindings {
         Ok(bindings) if entry.program => {
             let program = session.instantiate_program(unit, entry.id, &bindings, Waiting::IsNote);
             program.map_or_else(Vec::new, |p| p.steps.into_iter().map(|s| s.instance.kernel).collect())
@@ -107,9 +146,7 @@ fn refused_at_any_size(session: &mut Session, unit: &CompilationUnit, entry: &En
         Err(_) => Vec::new(),
     };
     (session.diagnostics, session.target.device) = (before, device);
-    let backend = backend::default_of(&session.target);
-    let refused = kernels.iter().find_map(|kernel| backend.refuses_at_any_size(&session.target, kernel));
-    session.diagnostics.extend(refused.map(|d| *d));
+    kernels
 }
 
 /// Everything but what units in memory can do.

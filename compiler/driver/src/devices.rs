@@ -108,6 +108,14 @@ fn described(file: FileId, text: &str) -> Result<Target, Vec<Diagnostic>> {
         d.rows = preset.rows.min(most_rows(target.unit.as_ref().map(|u| u.kind)));
     }
     target.with_preset(preset);
+    let wrong = target.out_of_range().into_iter().map(|(name, message)| {
+        let path: Vec<&str> = name.split('.').collect();
+        Diagnostic::error(codes::TARGET_VALUE, place(file.file, file.text, &path), message)
+    });
+    let wrong: Vec<Diagnostic> = wrong.collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
     target
         .check_settings()
         .map_err(|d| vec![Diagnostic { span: Some(place(file.file, file.text, &["unit"])), ..d }])?;

@@ -84,9 +84,11 @@ impl Found {
                 .with_note("a launch takes as long as the unit with most blocks")
                 .with_help(format!("{help}, {} of {} units", new.busy, new.units));
         }
-        let message = match old.openings > new.openings {
-            true => format!("`{name}` opens rows {} times, of which {} are different", old.openings, old.rows),
-            false => format!("`{name}` turns from reads to writes {} times", old.turns),
+        // What is told is what the change mends.
+        let message = if old.openings > old.rows && old.openings > new.openings {
+            format!("`{name}` opens rows {} times, of which {} are different", old.openings, old.rows)
+        } else {
+            format!("`{name}` turns from reads to writes {} times", old.turns)
         };
         Diagnostic::warning(codes::ROW_SWITCHES, step.kernel.span, message)
             .with_note(

@@ -36,7 +36,9 @@ pub fn explain(d: Diagnostic, got: &Tensor, want: &[f64], (rtol, atol): (f64, f6
     }
     let d = pattern(got, &values, want, (rtol, atol)).into_iter().fold(d, Diagnostic::with_note);
     match dtype.is_float() && enough.is_none() {
-        true => d.with_note("rounding does not explain as much: the values are others"),
+        true => d.with_note(
+            "rounding of results does not explain as much: the values are others, or operands were rounded before",
+        ),
         false => d,
     }
 }
@@ -125,7 +127,8 @@ mod tests {
 
     #[test]
     fn other_values_are_no_rounding() {
-        let rest = "rounding does not explain as much: the values are others";
+        let rest =
+            "rounding of results does not explain as much: the values are others, or operands were rounded before";
         let number = |i: usize| (i * i % 7) as f64 + 1.0;
         let (notes, helps) = said(&[4, 4], |i| if i / 8 == 1 && i % 4 < 2 { 0.0 } else { number(i) }, number);
         assert_eq!(helps, [""; 0]);

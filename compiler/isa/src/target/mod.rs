@@ -7,6 +7,7 @@ mod memories;
 mod parse;
 mod raw;
 mod setting;
+mod shape;
 mod unit;
 
 use crate::math::Exponential;

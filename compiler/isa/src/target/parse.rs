@@ -2,6 +2,7 @@
 
 use super::base;
 use super::raw::{RawDevice, RawHost, RawMove, RawSums, RawTarget, RawTimes, RawUnit, Text};
+use super::shape::{self, ShapeMistake};
 use super::{
     AimUnit, Device, GeoUnit, Gpu, HbmUnit, InstructionSet, Limits, MemorySpace, MoveRule, PipeTimes, Pipes,
     ProcessingUnit, Rounding, Stepping, Target, Triple, UnitKind, UnitOperation, UnitOperations,
@@ -11,7 +12,6 @@ use crate::{Loc, Pipe, lookup, text};
 use ptoc_diagnostics::{Code, Diagnostic, FileId, Span, codes};
 use ptoc_tensor::DType;
 use ptoc_tensor::matrix_unit::SumProfile;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use toml::Spanned;
 const TF32: &str = "tf32";
 
 impl Target {
-    /// Reads a target file. The first structural mistake ends it (E0652); of wrong values all are reported (E0653).
+    /// Reads a target file; all its mistakes are reported, of its shape (E0652) and of its values (E0653).
     pub fn parse(file: FileId, text: &str) -> Result<Target, Vec<Diagnostic>> {
         Target::parse_with(file, text, &[])
     }
@@ -31,12 +31,19 @@ impl Target {
         let based = base::read(file, text).map_err(|d| vec![*d])?;
         let mut reader = Reader::new(file);
         reader.base = based.base.map(|at| (text.len(), at));
-        let raw = RawTarget::deserialize(toml::Deserializer::from(based.document)).map_err(|e| {
-            let span = reader.within(e.span().unwrap_or(0..0));
-            vec![Diagnostic::error(codes::TARGET_SYNTAX, span, first_line(e.message()))]
-        })?;
+        let (raw, mistakes) = shape::read(based.document);
+        let told = |(at, message): &ShapeMistake| {
+            Diagnostic::error(codes::TARGET_SYNTAX, reader.within(at.clone()), message.clone())
+        };
+        let mut errors: Vec<Diagnostic> = mistakes.iter().map(told).collect();
+        let Some(raw) = raw else { return Err(errors) };
+        reader.mended = !errors.is_empty();
         let target = reader.target(raw, own);
-        if reader.errors.is_empty() { Ok(target) } else { Err(reader.errors) }
+        // What stands for a wrong value is nobody's mistake.
+        let spans: Vec<Option<Span>> = errors.iter().map(|d| d.span).collect();
+        errors.extend(reader.errors.into_iter().filter(|d| !spans.contains(&d.span)));
+        errors.sort_by_key(|d| d.span.map(|s| s.start));
+        if errors.is_empty() { Ok(target) } else { Err(errors) }
     }
 }
 
@@ -76,11 +83,13 @@ pub(super) struct Reader {
     pub(super) follows: Vec<(Loc, u64)>,
     /// The list `dtypes` is right, so that what is missing from it is worth a report.
     dtypes_known: bool,
+    /// Keys were taken out, so that what is missing may be one of them.
+    mended: bool,
 }
 
 impl Reader {
     pub(super) fn new(file: FileId) -> Reader {
-        Reader { file, errors: Vec::new(), base: None, follows: Vec::new(), dtypes_known: true }
+        Reader { file, errors: Vec::new(), base: None, follows: Vec::new(), dtypes_known: true, mended: false }
     }
 
     pub(super) fn error(&mut self, at: Range<usize>, message: String) -> &mut Diagnostic {
@@ -436,7 +445,7 @@ impl Reader {
         let all = [("unit", unit.is_some()), ("device", device.is_some()), ("host", host.is_some())];
         for (name, there) in all {
             match (in_memory, there) {
-                (true, false) => {
+                (true, false) if !self.mended => {
                     self.error(at.clone(), format!("a target of family `pim` has a table `[{name}]`"));
                 }
                 (false, true) => {
@@ -447,7 +456,7 @@ impl Reader {
         }
         let device = device.map(|d| {
             match (&d.preset, &dram) {
-                (None, None) => {
+                (None, None) if !self.mended => {
                     let message = "the DRAM is missing: give `device.preset` or a table `[dram]`";
                     self.error(at.clone(), message.into());
                 }
@@ -486,6 +495,7 @@ impl Reader {
             // What a unit may lack, or do without.
             Some(n) if *n.get_ref() == 0 && matches!(name, "scratchpad" | "coordinate_cycles" | "fence_data") => 0,
             Some(n) => self.positive(n),
+            None if self.mended => 1,
             None => {
                 self.error(at.clone(), format!("a unit of this kind has a number `{name}`"));
                 1

@@ -19,6 +19,17 @@ pub enum Allowed {
     Preset,
 }
 
+impl Allowed {
+    /// Whether a number is one of them.
+    fn has(&self, n: u32) -> bool {
+        match self {
+            Allowed::Range(from, to) => (*from..=*to).contains(&n),
+            Allowed::OneOf(all) => all.contains(&n),
+            Allowed::Words(_) | Allowed::Preset => true,
+        }
+    }
+}
+
 impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or = |words: Vec<String>| match words.split_last() {
@@ -182,8 +193,7 @@ impl Target {
         let setting = self.setting(name)?;
         let whole = number.and_then(|n| u32::try_from(n).ok());
         let fits = match setting.allowed {
-            Allowed::Range(from, to) => whole.is_some_and(|n| (from..=to).contains(&n)),
-            Allowed::OneOf(all) => whole.is_some_and(|n| all.contains(&n)),
+            Allowed::Range(..) | Allowed::OneOf(_) => whole.is_some_and(|n| setting.allowed.has(n)),
             Allowed::Words(all) => all.contains(&value),
             Allowed::Preset => true,
         };
@@ -236,6 +246,23 @@ impl Target {
         if !bank.overridden {
             bank.capacity = bytes;
         }
+    }
+
+    /// Numbers that a target file gives and no device has, with their names: the ranges of `-D`, and those of what
+    /// cannot be set. The stream's validator says the same.
+    pub fn out_of_range(&self) -> Vec<(&'static str, String)> {
+        let mut copy = self.clone();
+        let given = |(name, _, allowed, slot): Field<'_>| match slot {
+            Slot::Number(n) => Some((name, *n, allowed)),
+            Slot::Word(_) | Slot::Name(_) => None,
+        };
+        let mut all: Vec<(&str, u32, Allowed)> = fields(&mut copy).into_iter().filter_map(given).collect();
+        if let Some(UnitKind::Aim(u)) = self.unit.as_ref().map(|u| u.kind) {
+            all.push(("unit.buffer", u.buffer, Allowed::Range(1, 1 << 20)));
+            all.push(("unit.latency", u.latency, Allowed::Range(1, 1 << 16)));
+        }
+        let wrong = all.into_iter().filter(|(_, n, allowed)| !allowed.has(*n));
+        wrong.map(|(name, n, allowed)| (name, format!("`{name}` is {n}; it may be {allowed}"))).collect()
     }
 
     /// Settings that do not go together, and capacities that the units cannot have; E1324 with both numbers.

@@ -108,11 +108,13 @@ impl Visitor for Boxes<'_> {
         if let [Operand::Tile(t), Operand::View(v)] | [Operand::View(v), Operand::Tile(t)] = &inst.operands[..]
             && let ([rows, cols], [down, across]) = (&v.shape[..], &v.strides[..])
         {
-            let (extent, stride) =
-                if self.orientation.is_down(self.kernel, t.tile) { (rows, down) } else { (cols, across) };
+            let lies_down = self.orientation.is_down(self.kernel, t.tile);
+            let (extent, stride) = if lies_down { (rows, down) } else { (cols, across) };
             let direction = &mut self.directions[v.tensor.as_u32() as usize];
             let several = numbers.known_index(*extent, span)? > 1;
-            if direction.is_none_or(|d| several && !d.several) && (several || self.orientation.fixes(t.tile)) {
+            // Of a column that is cut to one element, it is still its rows that have lanes.
+            let known = several || lies_down || self.orientation.fixes(t.tile);
+            if direction.is_none_or(|d| several && !d.several) && known {
                 *direction = Some(Direction { apart: numbers.known_index(*stride, span)?, several });
             }
         }

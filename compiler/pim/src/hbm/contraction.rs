@@ -72,8 +72,7 @@ impl Orientation {
     pub fn of_launch(kernel: &Kernel, numbers: &mut BlockScalars<'_>, first: Option<&Vec<i64>>) -> Res<Self> {
         let mut found = Found::default();
         find(&kernel.body, &mut found);
-        let nothing = found.products.is_empty() && found.transposed.is_empty() && found.factors.is_empty();
-        let (false, Some(first)) = (nothing, first) else { return Ok(Orientation::default()) };
+        let (false, Some(first)) = (found.decides_nothing(), first) else { return Ok(Orientation::default()) };
         numbers.block(first, &mut Passing)?;
         let number = |v: Value| numbers.data(v).is_none().then(|| numbers.index(v));
         let elements = |v: &ViewRef| {
@@ -162,6 +161,19 @@ impl Orientation {
     /// Whether the host keeps the array, and brings what products take of it.
     pub fn is_host(&self, tensor: u32) -> bool {
         self.host.contains(&tensor)
+    }
+}
+
+/// Whether nothing of a kernel says in which direction tiles lie in lanes.
+pub fn turns_nothing(kernel: &Kernel) -> bool {
+    let mut found = Found::default();
+    find(&kernel.body, &mut found);
+    found.decides_nothing()
+}
+
+impl Found<'_> {
+    fn decides_nothing(&self) -> bool {
+        self.products.is_empty() && self.transposed.is_empty() && self.factors.is_empty()
     }
 }
 

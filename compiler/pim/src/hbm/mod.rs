@@ -29,7 +29,7 @@ use crate::eval::BlockScalars;
 use crate::rows::{FreeRows, Laid, reach};
 use crate::{LaunchFragment, Lines, TensorPlace};
 use contraction::Orientation;
-use places::{Home, Places};
+use places::Places;
 use ptoc_diagnostics::{Diagnostic, codes};
 use ptoc_ir::tile::{ElementPlacement, Kernel, Op, Stmt, TensorData, TensorDir};
 use ptoc_isa::{Loc, Reduce, Sem, Target};
@@ -37,7 +37,7 @@ use ptoc_pim_stream::stream::{Action, ColumnOp, Data, Exec, Pch, StreamStep, Ten
 use ptoc_pim_stream::unit::HbmPim;
 use ptoc_pim_stream::{Geometry, UnitConfig};
 use row_sharing::{Layouts, LineOrder};
-use schedule::{ScheduledLaunch, ScheduledWork, Stored};
+use schedule::{Dealt, ScheduledLaunch, ScheduledWork, Stored};
 use std::collections::{BTreeMap, BTreeSet};
 use usage::Usage;
 
@@ -161,13 +161,19 @@ fn on_units(
     {
         return Ok(None);
     }
-    // A unit's blocks in order.
-    let mut dealt: BTreeMap<Home, Vec<usize>> = BTreeMap::new();
+    // A unit's blocks in order. Where the compiler deals them out, those of a round differ in their units alone: a unit
+    // of fewer blocks waits for the others, so that what the host brings to all of them is the same.
+    let mut dealt: Dealt = BTreeMap::new();
+    let grid = numbers.grid();
     for (n, at) in blocks.iter().enumerate() {
         let Some(home) = places::home(on, at, g) else {
             return Err(room(kernel, format!("block {at:?} is on a unit that the device does not have")));
         };
-        dealt.entry(home).or_default().push(n);
+        let own = dealt.entry(home).or_default();
+        if kernel.on.is_none() {
+            own.resize(places::round(on, &grid, at), None);
+        }
+        own.push(Some(n));
     }
     let launch = ScheduledLaunch { kernel, g, places: &places, blocks, dealt: &dealt, registers };
     let all: BTreeSet<Pch> = dealt.keys().map(|h| h.pch).collect();
@@ -204,7 +210,8 @@ fn on_units(
             }
         }
     }
-    let usage = Usage::of((kernel, &places), dealt.values().map(Vec::len), actions.iter(), g);
+    let own = dealt.values().map(|own| own.iter().flatten().count());
+    let usage = Usage::of((kernel, &places), own, actions.iter(), g);
     let made = piece(kernel, &places, &stored, lines, temps, actions);
     Ok(Some(LaunchFragment { usage: Some(usage), ..made }))
 }

@@ -120,6 +120,9 @@ impl Places {
             return Where::Lanes;
         }
         match entry.replicated || there == home {
+            true if entry.replicated => {
+                Where::Bank(BankBurst { odd: entry.window.map_or(burst.odd, |w| w.bank as u8), ..burst })
+            }
             true => Where::Bank(burst),
             false => Where::Other(there),
         }
@@ -335,6 +338,17 @@ pub fn choose(grid: &[i64], only: Option<usize>, g: &Geometry) -> tile::ElementP
     tile::ElementPlacement { dims, replicated: false }
 }
 
+/// The round of a block that [`choose`] has dealt out: what is left of its coordinates behind those of its unit, in
+/// row-major order.
+pub fn round(on: &tile::ElementPlacement, grid: &[i64], at: &[i64]) -> usize {
+    let along = on.dims.iter().map(|leaves| {
+        let units = leaves.iter().filter(|l| l.coord.is_some()).map(|l| l.extent);
+        units.product::<i64>().max(1)
+    });
+    let all = along.zip(grid).zip(at);
+    all.fold(0, |n, ((units, extent), at)| n * ((extent + units - 1) / units).max(1) + at / units) as usize
+}
+
 /// Places all tensors. `blocks` are the grid's coordinates in order.
 pub fn plan(
     kernel: &Kernel,
@@ -377,10 +391,11 @@ pub fn plan(
             // Of what is multiplied with the rows of another array, with the host.
         } else if let Some(parts) = chosen(kernel, (id, shape), (&boxes[n], directions[n]), blocks, layouts)? {
             let operand = row_sharing::Operand { tensor: n as u32, written: t.dir != TensorDir::In, parts };
-            // Copies are made row by row.
+            // Copies are made row by row, in both banks of a unit; the odd one's are read, so that the row of what they
+            // are multiplied with stays open.
             if operand.parts.copied && !(blocks.len() == 1 && layouts.lines == LineOrder::Interleaved) {
-                let window = RowWindow::whole(0, g);
-                let placement = operand.lay_out(window, layouts)?;
+                let placement = operand.lay_out(RowWindow::whole(0, g), layouts)?;
+                let window = RowWindow::whole(1, g);
                 found[n] = Some((in_rows_of_its_own(t, n, placement, shape, &mut rows, g)?, Some(window)));
                 continue;
             }

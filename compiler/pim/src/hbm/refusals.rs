@@ -1,10 +1,11 @@
 //! What an HBM-PIM unit does not do, whatever the sizes: the words for it, and a look at a kernel whose sizes are not
 //! known.
 
+use super::contraction;
 use crate::advice;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
-use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Region};
-use ptoc_isa::{BinOp, Expr, Reduce, Sem, UnOp};
+use ptoc_ir::tile::{Inst, Kernel, Op, Operand, Region, Tile};
+use ptoc_isa::{BinOp, Expr, Order, Reduce, Sem, TileType, UnOp};
 use ptoc_tensor::DType;
 
 /// The unit has nothing for this.
@@ -76,6 +77,45 @@ pub fn at_any_size(kernel: &Kernel) -> Option<Box<Diagnostic>> {
     in_region(kernel, &kernel.body)
 }
 
+/// Whether the result has several columns, which lie in lanes whatever the sizes: nothing turns tiles of the kernel.
+fn several_columns(kernel: &Kernel, inst: &Inst) -> bool {
+    let several = |ty: &TileType| ty.cols > 1 && ty.order == Order::Nd;
+    matches!(inst.operands.first(), Some(Operand::Tile(t)) if several(&kernel.tiles[t.tile].ty))
+        && contraction::turns_nothing(kernel)
+}
+
+/// Whether a tile is certain to hold numbers of an array, whoever wrote it last, and not one number in all lanes: which
+/// TEXPANDS makes, and moves and sums of a single row keep.
+fn varies(kernel: &Kernel, tile: Tile) -> bool {
+    let mut writers = Vec::new();
+    written_by(&kernel.body, tile, &mut writers);
+    let certain = |inst: &&Inst| {
+        matches!(
+            inst.instr.get().sem,
+            Sem::Load
+                | Sem::Matmul
+                | Sem::Unary(_)
+                | Sem::Binary(_)
+                | Sem::BinaryScalar(_)
+                | Sem::ColExpandBinary(_)
+                | Sem::RowExpandBinary(_)
+        )
+    };
+    !writers.is_empty() && writers.iter().all(certain)
+}
+
+/// The instructions whose result is the tile.
+fn written_by<'k>(region: &'k Region, tile: Tile, out: &mut Vec<&'k Inst>) {
+    for stmt in region {
+        if let Op::Inst(inst) = &stmt.op
+            && matches!(inst.operands.first(), Some(Operand::Tile(t)) if t.tile == tile)
+        {
+            out.push(inst);
+        }
+        stmt.op.regions().for_each(|r| written_by(r, tile, out));
+    }
+}
+
 fn in_region(kernel: &Kernel, region: &Region) -> Option<Box<Diagnostic>> {
     region.iter().find_map(|stmt| match &stmt.op {
         Op::For(x) => in_region(kernel, &x.body),
@@ -101,6 +141,15 @@ fn instruction(kernel: &Kernel, inst: &Inst, span: Span) -> Option<Box<Diagnosti
     }
     if matches!(row.sem.expr(), Some(Expr::Fma(..))) {
         return Some(no_fused(kernel, span, row.name));
+    }
+    if let (Sem::Binary(BinOp::Max), [_, a, b]) = (row.sem, &inst.operands[..])
+        && [a, b].iter().all(|o| matches!(o, Operand::Tile(t) if varies(kernel, t.tile)))
+    {
+        return Some(cannot_combine(kernel, BinOp::Max, row.name, span));
+    }
+    // A column of elements lies in lanes, and lines beside it are multiplied with them as scalars alone.
+    if matches!(row.sem, Sem::RowExpandBinary(op) if op != BinOp::Mul) && several_columns(kernel, inst) {
+        return Some(lacks(kernel, span, &format!("{}: a lane does not reach other lanes", row.name)));
     }
     match row.sem {
         Sem::Binary(op) | Sem::BinaryScalar(op) | Sem::ColExpandBinary(op) | Sem::RowExpandBinary(op) => match op {

@@ -28,6 +28,9 @@ type Traced = (Home, usize, Rc<Vec<Store>>);
 /// Bursts that blocks store to, each in a bank of its unit.
 pub type Stored = FxHashSet<(Home, BankBurst)>;
 
+/// By units, their blocks by rounds: none where a unit waits for others.
+pub type Dealt = BTreeMap<Home, Vec<Option<usize>>>;
+
 /// What is done at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScheduledWork {
@@ -54,7 +57,7 @@ pub struct ScheduledLaunch<'l> {
     /// Coordinates of all blocks.
     pub blocks: &'l [Vec<i64>],
     /// Blocks of each unit, in order.
-    pub dealt: &'l BTreeMap<Home, Vec<usize>>,
+    pub dealt: &'l Dealt,
     /// Vectors of GRF_A and of GRF_B.
     pub registers: [usize; 2],
 }
@@ -95,7 +98,7 @@ impl ScheduledLaunch<'_> {
             parts: Vec::new(),
         };
         let mut waiting = Waiting::default();
-        let own: Vec<(&Home, &Vec<usize>)> = dealt.iter().filter(|(h, _)| pchs.contains(&h.pch)).collect();
+        let own: Vec<(&Home, &Vec<Option<usize>>)> = dealt.iter().filter(|(h, _)| pchs.contains(&h.pch)).collect();
         let rounds = own.iter().map(|(_, blocks)| blocks.len()).max().unwrap_or(0);
         let grid = numbers.grid();
         for round in 0..rounds {
@@ -103,7 +106,7 @@ impl ScheduledLaunch<'_> {
             let first = now.nodes.next();
             let mut traced: Vec<Traced> = Vec::new();
             let mut here: Vec<(usize, Home)> =
-                own.iter().filter_map(|(home, blocks)| blocks.get(round).map(|n| (*n, **home))).collect();
+                own.iter().filter_map(|(home, blocks)| Some(((*blocks.get(round)?)?, **home))).collect();
             here.sort_unstable_by_key(|(n, _)| *n);
             let (mut leaders, mut led): (Vec<Leader<'_>>, FxHashSet<u32>) = Default::default();
             for (n, home) in here {
@@ -118,7 +121,8 @@ impl ScheduledLaunch<'_> {
                         // One of a class is enough: where it does not stand for the others, they are different.
                         let class = class.filter(|(c, _)| led.insert(*c));
                         let class = follow(numbers, at, class, &mut tracer)?;
-                        let (hulls, stores) = (tracer.hulls, Rc::new(tracer.trace.last_stores()));
+                        let (hulls, stores) = tracer.finish()?;
+                        let stores = Rc::new(stores);
                         if let (Some(class), false) = (class, hulls.unknown) {
                             let held = stores.iter().map(|s| places.elements(home, s.at)).collect();
                             let (hulls, stores) = (hulls.list, Rc::clone(&stores));

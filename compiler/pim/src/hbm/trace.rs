@@ -5,6 +5,7 @@
 
 mod access;
 mod arithmetic;
+mod overlaps;
 
 use super::Res;
 use super::congruent::Hulls;
@@ -14,12 +15,14 @@ use super::refusals;
 use super::turn::Turns;
 use crate::advice;
 use crate::eval::{BlockScalars, Visitor};
+use overlaps::Overlaps;
 use ptoc_diagnostics::{Diagnostic, Span, codes};
 use ptoc_ir::tile::{AddrKind, Inst, Kernel, Op, Operand, Stmt, TensorDir, TensorId, Tile, TileRef, Value};
 use ptoc_isa::{BinOp, Expr, Loc, Order, Reduce, Sem, TileType, UnOp};
 use ptoc_pim_stream::stream::BURST;
 use ptoc_tensor::DType;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 
 /// Lanes of a burst.
 pub const LANES: u32 = 16;
@@ -114,6 +117,8 @@ pub struct Tracer<'t> {
     tiles: FxHashMap<BurstKey, Slot>,
     /// What this block has stored.
     written: FxHashMap<BankBurst, Slot>,
+    /// Values at addresses that are lost.
+    overlaps: RefCell<Overlaps>,
     /// What this block touches, if it may stand for others.
     pub hulls: Hulls,
     /// The result.
@@ -156,7 +161,19 @@ impl<'t> Tracer<'t> {
         home: Home,
     ) -> Tracer<'t> {
         let (tiles, written, trace) = (FxHashMap::default(), FxHashMap::default(), BlockTrace::default());
-        Tracer { kernel, nodes, places, turns, home, tiles, written, hulls: Hulls::default(), trace }
+        let (overlaps, hulls) = (RefCell::default(), Hulls::default());
+        Tracer { kernel, nodes, places, turns, home, tiles, written, overlaps, hulls, trace }
+    }
+
+    /// The block is over: what it stores, and whether it has read only what was there.
+    pub fn finish(self) -> Res<(Hulls, Vec<Store>)> {
+        self.overlaps.borrow().end(self.kernel)?;
+        Ok((self.hulls, self.trace.last_stores()))
+    }
+
+    /// The element of a tile array that a line is of.
+    fn part(&self, w: &BurstWindow, i: u32) -> (Tile, u32) {
+        (w.tile, (w.row + i) / lines(&self.kernel.tiles[w.tile].ty).0.max(1))
     }
 
     fn cannot<T>(&self, span: Span, message: String) -> Res<T> {
@@ -224,8 +241,11 @@ impl<'t> Tracer<'t> {
     }
 
     pub(super) fn take(&self, w: &BurstWindow, i: u32, b: u32, span: Span) -> Res<NodeId> {
-        let name = self.named(w.tile);
-        match self.tiles.get(&self.key(w, i, b)) {
+        let (name, key) = (self.named(w.tile), self.key(w, i, b));
+        if matches!(key, BurstKey::Bound(..)) {
+            self.overlaps.borrow_mut().read(self.part(w, i), key, span);
+        }
+        match self.tiles.get(&key) {
             Some(slot) if slot.lanes >= w.lanes(b) => Ok(slot.node),
             Some(slot) => error(
                 codes::UNIT_LANES,
@@ -274,6 +294,9 @@ impl<'t> Tracer<'t> {
                 "a part of a burst",
                 "a unit's operation writes all 16 lanes: give the part a tile of its own",
             );
+        }
+        if matches!(key, BurstKey::Bound(..)) {
+            self.overlaps.borrow_mut().write(self.part(w, i), key, span);
         }
         self.tiles.insert(key, Slot { node, lanes });
         Ok(())
@@ -333,7 +356,9 @@ impl<'t> Tracer<'t> {
                     (Sem::ColExpandBinary(BinOp::Mul), Some(_)) => w.down && x.down,
                     _ => false,
                 };
-                if let (true, Some(y)) = (scalars && (w.rows, w.cols) != (1, 1), &y) {
+                if let (true, Some(y)) = (scalars, &y)
+                    && ((w.rows, w.cols) != (1, 1) || self.is_last_line(&w, y, span))
+                {
                     return self.scaled(&w, [&x, y], row.name, span);
                 }
                 let sums = matches!(row.sem, Sem::RowReduce(_) | Sem::ColReduce(_));
@@ -408,6 +433,14 @@ impl<'t> Tracer<'t> {
                 .lacks(span, "TTRANS of a tile whose lanes another operation has: a lane does not reach others");
         }
         self.each(w, span, |t, i, b| t.take(x, i, b, span))
+    }
+
+    /// Whether a window of one element is what is left of a tile of several lines, and the host has its factor: it does
+    /// what the other blocks do.
+    fn is_last_line(&self, w: &BurstWindow, y: &BurstWindow, span: Span) -> bool {
+        let ty = &self.kernel.tiles[w.tile].ty;
+        let with_host = |n| matches!(self.nodes.get(n), Node::Host { .. } | Node::Const(_));
+        (ty.rows, ty.cols) != (1, 1) && self.take(y, 0, 0, span).is_ok_and(with_host)
     }
 
     /// The lines of a tile, each times an element of a vector that the host brings.
@@ -490,7 +523,10 @@ impl Visitor for Tracer<'_> {
         let data = &self.kernel.tiles[tile];
         let aliased = self.kernel.aliases.iter().any(|(a, b)| *a == tile || *b == tile);
         match data.addr {
-            AddrKind::Fixed(_) => return self.bound(tile, span),
+            AddrKind::Fixed(_) => {
+                self.overlaps.borrow_mut().begin(tile);
+                return self.bound(tile, span);
+            }
             AddrKind::Auto if !aliased => {}
             _ => return self.cannot(span, format!("tile `{}` has an address of its own", data.name)),
         }

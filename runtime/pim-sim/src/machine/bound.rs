@@ -9,7 +9,8 @@
 //!
 //! Commands that go in order ([`in_order`]) wait one after the other, so these parts add up there. What a schedule
 //! could avoid counts nothing: rows that are opened again, turns beyond those that registers ask for, other fences. The
-//! pseudo-channel that has most is the bound. Refreshes of all banks that fall due in that time come on top.
+//! pseudo-channel that has most is the bound. Refreshes of all banks that fall due in that time come on top, less what
+//! is waited for beside them; none that the host's controller may leave until it has served the rows that are open.
 
 mod any_order;
 mod in_order;
@@ -285,7 +286,10 @@ impl BoundMeter {
         // A refresh may fall where commands wait for each other anyway.
         // Steps of units whose commands go in no order begin when all banks are closed.
         let all = self.in_order.is_none();
-        let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight), all);
+        let per_group = u64::from(self.banks_of_group);
+        let plain = needs.banks.bound(&self.distances, (needs.columns, self.act_weight), all, per_group);
+        // The host's controller serves what it has opened rows for, and refreshes then.
+        let going = if self.in_order.is_none() && !needs.sums.any() { plain.going } else { 0 };
         let columns = plain.columns;
         let latencies = needs.kinds.into_iter().zip(span.latency).filter(|(there, _)| *there);
         let data = latencies.map(|(_, ticks)| ticks).min().unwrap_or(0).max(needs.sums.last());
@@ -293,6 +297,7 @@ impl BoundMeter {
         // What is read and written turns the bus once, where it is the bus that is waited for.
         let turn = self.in_order.is_none() && plain.by == BoundBy::Columns && needs.kinds == [true; 2];
         let turn = if turn { self.gaps.least_turn(short) } else { 0 };
+        let going = going + turn;
         let plain_first = plain.first;
         let plain = LowerBound::default().with(plain.by, plain.most).with(BoundBy::Rows, plain.first);
         let plain = plain.with(BoundBy::Turns, turn);
@@ -309,13 +314,16 @@ impl BoundMeter {
                 let (turns, rows) = needs.sums.bound(&self.distances, needs.banks.wide_rows());
                 let of = LowerBound::default().with(BoundBy::Columns, columns).with(BoundBy::Turns, turns);
                 let of = of.with(BoundBy::Rows, rows + plain_first);
-                if needs.sums.any() && of.ticks() > plain.ticks() { (of, hidden) } else { (plain, hidden) }
+                let most = if needs.sums.any() && of.ticks() > plain.ticks() { of } else { plain };
+                // Between two sums the host reads and writes what is in no bank, also while those are closed, refreshed
+                // and opened.
+                (most, hidden + needs.sums.longest().saturating_sub(self.distances.change[0]))
             }
         };
         // The step ends when all banks are closed, or with its last data.
         let closes = work.part(BoundBy::Modes) > 0;
         let last = if closes { self.gaps.last_close() } else { 0 };
-        let refreshes = self.refreshes(work.ticks() - last, hidden, span);
+        let refreshes = self.refreshes((work.ticks() - last).saturating_sub(going), hidden, span);
         work.with(BoundBy::Data, if closes { 0 } else { data }).with(BoundBy::Refresh, refreshes)
     }
 

@@ -94,6 +94,8 @@ pub(super) struct Least {
     pub first: u64,
     /// Ticks of the column commands alone.
     pub columns: u64,
+    /// Ticks of what may still go when a refresh is due, since its rows are open.
+    pub going: u64,
 }
 
 /// Item `at` of a list, which grows to it.
@@ -147,7 +149,7 @@ impl AnyOrder {
 
     /// The largest of three: the column commands, which take so many ticks, the bank with most to do, and all
     /// activations, each for so many of them. Before commands to many banks `all` banks are closed, if that is said.
-    pub(super) fn bound(&self, d: &Distances, (columns, weight): (u64, u32), all: bool) -> Least {
+    pub(super) fn bound(&self, d: &Distances, (columns, weight): (u64, u32), all: bool, per_group: u64) -> Least {
         // The last command's distance is to nothing: of both kinds it may be the shorter one.
         let last = if self.groups.iter().any(|n| *n > 0) { d.short } else { d.long };
         let group = self.groups.iter().max().map_or(0, |most| most.saturating_sub(1) * d.long);
@@ -174,7 +176,10 @@ impl AnyOrder {
         ];
         let most = all.into_iter().rev().max_by_key(|(_, (ticks, first))| *ticks + *first);
         let (by, (most, first)) = most.unwrap_or((BoundBy::Columns, (columns, 0)));
-        Least { by, most, first, columns }
+        // One command of each bank, whose row was opened for it.
+        let active = (used().count() as u64 * d.short).max(per_group * d.long);
+        let going = d.opening.max(d.long).max(if by == BoundBy::Columns { active } else { 0 });
+        Least { by, most, first, columns, going }
     }
 
     /// All activations: of the rows that were open before the step there are none.

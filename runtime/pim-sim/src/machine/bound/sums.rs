@@ -72,6 +72,11 @@ impl Sums {
         self.row.is_some() || self.count > 0
     }
 
+    /// Ticks of the longest change of sums, in which no bank is needed.
+    pub fn longest(&self) -> u64 {
+        self.most
+    }
+
     /// Ticks of changing sums, and of changing rows, beside the steps: which go to so many rows.
     pub fn bound(&self, d: &Distances, rows: u64) -> (u64, u64) {
         let change = d.change[0].saturating_sub(d.long);
