@@ -204,7 +204,7 @@ fn orders_of_every_dtype() {
 fn scales_far_apart() {
     let (n, k) = (16, 512);
     let weights: Vec<i8> = (0..n * k).map(|i| (i * 37 % 255) as i8).collect();
-    let scale = |g: usize| if g % 2 == 0 { 60000.0 } else { 1e-4 };
+    let scale = |g: usize| if g.is_multiple_of(2) { 60000.0 } else { 1e-4 };
     let scales: Vec<f64> = (0..n * (k / 128)).map(scale).collect();
     for m in [7, 8, 9] {
         // Groups with large scales meet zeros: what is left comes from those with small ones.
