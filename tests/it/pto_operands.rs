@@ -28,91 +28,7 @@ fn cpp(source: &str, kernel: &str, target: &str) -> Result<String, String> {
     made.map_err(|_| errors.collect::<Vec<_>>().join("\n"))
 }
 
-const KERNELS: &str = "\
-kernel slopes(x: in f16[M, N], y: out f16[M, N], s: f16, r: f32) {
-    grid (i in tiles(M, 8), j in tiles(N, 64));
-    let a = Vec(x.tile(i, j));
-    let b, c, d = tile Vec<f16, i, j>;
-    TLRELU(b, a, s);
-    TLRELU(c, b, f16(r));
-    TLRELU(d, c, 0.1);
-    TSTORE(y.tile(i, j), d);
-}
-kernel updates(x: in f32[M, N], y: inout f32[M, N], s: f32) {
-    grid (i in tiles(M, 8), j in tiles(N, 64));
-    let a = Vec(x.tile(i, j));
-    let o = Vec(y.tile(i, j));
-    TAXPY(o, a, s);
-    TSTORE(y.tile(i, j), o);
-}
-kernel scatters(x: in f32[32, 32], p: in i32[32, 32], y: out f32[32, 32]) {
-    let u = tile Vec<f32, 32, 32>;
-    u = 0.0;
-    TSCATTER(u, Vec(x.tile(tiles(32, 32)[0], _)), Vec(p.tile(tiles(32, 32)[0], _)));
-    TSTORE(y.tile(tiles(32, 32)[0], _), u);
-}
-kernel inserts(x: in f32[M, 64], y: out f32[M, 64]) {
-    grid (i in tiles(M, 8));
-    let b = tile Vec<f32, 4, 64>;
-    b = 3.0;
-    let o = Vec(x.tile(i, _));
-    TINSERT(o, b, 2, 0);
-    TSTORE(y.tile(i, _), o);
-}
-kernel columns_first(x: in f32[M, N], y: out f32[M, N]) {
-    grid (i in tiles(M, 8), j in tiles(N, 64));
-    let a = Vec(x.tile(i, j));
-    let c = tile Vec<f32, i, 1>;
-    c = rowmax(a);
-    let e, f = tile Vec<f32, i, j>;
-    TROWEXPANDSUB(e, c, a);
-    TROWEXPANDDIV(f, c, e);
-    TSTORE(y.tile(i, j), f);
-}
-kernel leaks(x: in f32[M, N], y: out f32[M, N]) {
-    grid (i in tiles(M, 8), j in tiles(N, 64));
-    let a = Vec(x.tile(i, j));
-    let g = tile Vec<f32, i, j>;
-    TPRELU(g, a, a);
-    TSTORE(y.tile(i, j), g);
-}
-kernel product(a: in f32[M, K], b: in f32[K, N], c: out f32[M, N]) where K >= 1 {
-    grid (m in tiles(M, 16), n in tiles(N, 48));
-    let acc = tile Acc<f32, m, n>;
-    acc = 0.0;
-    for q in tiles(K, 24) { TMATMUL_ACC(acc, acc, Left(a.tile(m, q)), Right(b.tile(q, n))); }
-    TSTORE(c.tile(m, n), acc);
-}
-kernel windows(x: in f32[8, 32], y: out f32[8, 32]) {
-    let w = Vec(x.tile(tiles(8, 8)[0], _)) * 1.0;
-    w[4 .. 8, 0 .. 32] = w[0 .. 4, 0 .. 32] * 1.5 + w[4 .. 8, 0 .. 32];
-    TSTORE(y.tile(tiles(8, 8)[0], _), w);
-}
-kernel narrow(x: in f32[8, 32], y: out f32[8, 16]) {
-    let w = Vec(x.tile(tiles(8, 8)[0], _));
-    let h = tile Vec<f32, 8, 16>;
-    h = w[0 .. 8, 0 .. 16] + w[0 .. 8, 16 .. 32];
-    TSTORE(y.tile(tiles(8, 8)[0], _), h);
-}
-kernel remainders(x: in f32[M, N], y: out f32[M, N]) {
-    grid (i in tiles(M, 4), j in tiles(N, 16));
-    let s = tile Vec<f32, i, j>;
-    TREMS(s, Vec(x.tile(i, j)), -0.75);
-    TSTORE(y.tile(i, j), s);
-}
-kernel greatest(x: in i32[M, N], y: out i32[1, N]) {
-    grid (j in tiles(N, 64));
-    let s = tile Vec<i32, 1, j>;
-    s = colmax(Vec(x.tile(tiles(16, 16)[0], j)));
-    TSTORE(y.tile(tiles(1, 1)[0], j), s);
-}
-kernel scattered(x: in f32[32, 32], p: in i32[32, 32], y: out f32[32, 32]) {
-    let u = tile Vec<f32, 32, 32>;
-    u = 0.0;
-    TSCATTER(u, Vec(x.tile(tiles(32, 32)[0], _)), Vec(p.tile(tiles(32, 32)[0], _)));
-    TSTORE(y.tile(tiles(32, 32)[0], _), u);
-}
-";
+const KERNELS: &str = include_str!("pto_operands/kernels.txt");
 
 /// A slope is an `f32` by the operation's definition, of tiles of `f16`, too.
 #[test]
@@ -170,7 +86,7 @@ kernel k(x: in f32[16, 64], y: out f32[32, 32]) {
     }
 }
 
-/// PTOAS asks for a byte for each element of what TPRELU works in.
+/// PTOAS asks for a byte for each element of what a leaky rectifier works in.
 #[test]
 fn what_is_worked_in_is_as_large_as_ptoas_asks() {
     let text = &texts(KERNELS, "leaks", "a2a3")[0];
@@ -207,7 +123,7 @@ fn tiles_of_one_type_where_the_headers_ask_for_it() {
     }
     for (kernel, what) in [
         ("narrow", "`TADD` of tiles of different types"),
-        ("remainders", "`TREMS` of tiles of different types"),
+        ("remainders", "of tiles of different types"),
         ("greatest", "`TCOLMAX` of `int32_t`"),
         ("scattered", "`TSCATTER` to rows"),
     ] {

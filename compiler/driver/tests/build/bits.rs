@@ -53,8 +53,9 @@ fn launched(case: &Case<'_>) -> Vec<Vec<u8>> {
     let library = Arc::new(Library::open(&example(case.file)).expect("it is right"));
     let definition = |(name, value): &(&str, &str)| Definition { name: (*name).into(), value: (*value).into() };
     let definitions = case.defined.iter().map(definition).collect();
-    let callable =
-        Callable::new(&library, case.kernel, definitions, Options::default()).expect("there is such a kernel");
+    // Built code has the products of `--exact`.
+    let options = Options { exact: true, ..Options::default() };
+    let callable = Callable::new(&library, case.kernel, definitions, options).expect("there is such a kernel");
     // Words, for the alignment.
     let mut memory: Vec<Vec<u64>> = Vec::new();
     let mut arguments = Vec::new();

@@ -126,7 +126,7 @@ fn models_of_time() {
     assert_eq!(Target::parse(FileId(0), &without).map(|t| t.pipes.time), Ok(None));
     assert_eq!(
         wrong("FIX = 64 }", "FIXED = 64 }").iter().map(|e| &e.0[..]).collect::<Vec<_>>(),
-        ["`FIXED` is not a pipe", "no number for FIX"]
+        ["no number for FIX", "`FIXED` is not a pipe"]
     );
     assert_eq!(
         wrong("bytes = { V = 256, ", "bytes = { V = 256, M = 3, ")[0],
